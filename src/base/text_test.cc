@@ -1,0 +1,41 @@
+#include "base/text.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace trainyard {
+namespace {
+
+TEST(StrCat, TakesEveryKindOfTextAndWholeNumber) {
+  EXPECT_EQ(
+      StrCat("a", std::string("b"), std::string_view("c"), absl::string_view("d"), 'e', -1, 2u, INT64_MIN),
+      "abcde-12-9223372036854775808");
+}
+
+TEST(Split, KeepsEmptyParts) {
+  EXPECT_THAT(Split("a,,b,", ','), testing::ElementsAre("a", "", "b", ""));
+  EXPECT_THAT(Split("", ','), testing::ElementsAre(""));
+}
+
+TEST(ParseNumber, TakesTheWholeTextOrNothing) {
+  EXPECT_EQ(ParseNumber<int>("-12"), -12);
+  EXPECT_EQ(ParseNumber<int>("12x"), std::nullopt);
+  EXPECT_EQ(ParseNumber<int>(""), std::nullopt);
+  EXPECT_EQ(ParseNumber<std::uint8_t>("256"), std::nullopt);
+  EXPECT_EQ(ParseNumber<std::uint32_t>("ff", 16), 255u);
+}
+
+TEST(Escaped, ShowsWhatATerminalWouldNot) {
+  EXPECT_EQ(Escaped("a\n\"\\\x01"), R"(a\n\"\\\x01)");
+  EXPECT_EQ(Escaped("ü"), "ü");
+  EXPECT_EQ(Escaped("\xfc"), R"(\xfc)");
+}
+
+TEST(FormatBytes, UsesTheLargestUnitThatFits) {
+  EXPECT_EQ(FormatBytes(512), "512 B");
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(FormatBytes(64ull << 20), "64 MiB");
+}
+
+}  // namespace
+}  // namespace trainyard
