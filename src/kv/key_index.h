@@ -56,8 +56,10 @@ class KeyIndex {
   using Keys = absl::btree_map<std::string, Versions, std::less<>>;
 
   static const Version* At(const Versions& versions, Revision at);
-  Keys::const_iterator End(const KeyRange& range) const {
-    return range.end ? keys_.lower_bound(*range.end) : keys_.end();
+  // Where the range starts and ends; the same place if it is empty, also when its end lies before its start.
+  std::pair<Keys::const_iterator, Keys::const_iterator> Bounds(const KeyRange& range) const {
+    if (range.end && *range.end <= range.begin) return {keys_.end(), keys_.end()};
+    return {keys_.lower_bound(range.begin), range.end ? keys_.lower_bound(*range.end) : keys_.end()};
   }
 
   Keys keys_;
@@ -72,8 +74,7 @@ inline const Version* KeyIndex::At(const Versions& versions, Revision at) {
 
 template <typename Visit>
 void KeyIndex::ForEach(const KeyRange& range, Revision at, Visit visit) const {
-  const auto end = End(range);
-  for (auto it = keys_.lower_bound(range.begin); it != end; ++it) {
+  for (auto [it, end] = Bounds(range); it != end; ++it) {
     const Version* version = At(it->second, at);
     if (version != nullptr && !visit(std::string_view(it->first), *version)) return;
   }
@@ -81,8 +82,7 @@ void KeyIndex::ForEach(const KeyRange& range, Revision at, Visit visit) const {
 
 template <typename Visit>
 void KeyIndex::ForEachChange(const KeyRange& range, Revision from, Visit visit) const {
-  const auto end = End(range);
-  for (auto it = keys_.lower_bound(range.begin); it != end; ++it) {
+  for (auto [it, end] = Bounds(range); it != end; ++it) {
     const Version* previous = nullptr;
     for (const Version& version : it->second) {
       if (version.mod_revision >= from) visit(std::string_view(it->first), version, previous);
