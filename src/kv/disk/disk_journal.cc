@@ -165,7 +165,7 @@ absl::Status DiskJournal::Recover(const Segment::Visit& visit) {
   }
   TY_ASSIGN_OR_RETURN(const Segment::Tail tail, active_->Recover(ReadAcknowledged(active_->id()), count));
   if (tail.torn) {
-    log::Info("dropped a write that was under way when the store was last used, and never acknowledged",
+    log::Debug("dropped a write that was under way when the store was last used, and never acknowledged",
               {{"file", active_->path()}, {"offset", tail.end}});
     TY_RETURN_IF_ERROR(active_->Scrub(tail.end, active_->size()));
   }
