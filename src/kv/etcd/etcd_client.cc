@@ -13,7 +13,7 @@
 namespace trainyard::kv {
 namespace {
 
-constexpr absl::Duration kPause = absl::Milliseconds(50);  // between two rounds over the members
+constexpr std::chrono::milliseconds kPause(50);
 
 bool Contains(const grpc::Status& status, std::string_view text) {
   return status.error_message().find(text) != std::string::npos;
@@ -116,6 +116,14 @@ absl::Status ToStatus(const grpc::Status& status, EtcdOutcome outcome, std::stri
   return {static_cast<absl::StatusCode>(status.error_code()), StrCat(where, ": ", message)};
 }
 
+void PauseBefore(EtcdMember& member) {
+  if (member.channel->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) {
+    std::this_thread::sleep_for(kPause);
+  } else {
+    member.channel->WaitForConnected(std::chrono::system_clock::now() + 4 * kPause);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(EtcdOptions options) {
   TY_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
   std::unique_ptr<EtcdClient> client(new EtcdClient(std::move(options)));
@@ -123,6 +131,7 @@ absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(EtcdOptions optio
     const auto channel = grpc::CreateCustomChannel(StrCat("dns:///", address), credentials, Arguments());
     auto member = std::make_unique<EtcdMember>();
     member->address = address;
+    member->channel = channel;
     member->kv = etcdserverpb::KV::NewStub(channel);
     member->watch = etcdserverpb::Watch::NewStub(channel);
     member->lease = etcdserverpb::Lease::NewStub(channel);
@@ -225,10 +234,10 @@ absl::Status EtcdClient::Call(Kind kind, Revision asked, const Attempt& attempt)
     }
     // A cluster that has never answered is more likely misspelt than restarting: each member is asked once.
     const bool give_up = !answered && tried >= members_.size();
-    if (outcome == EtcdOutcome::kUnknown || give_up || Clock::System().Steady() + kPause >= deadline) {
+    if (outcome == EtcdOutcome::kUnknown || give_up || Clock::System().Steady() >= deadline) {
       return ToStatus(status, outcome, where(), asked);
     }
-    if (tried % members_.size() == 0) std::this_thread::sleep_for(absl::ToChronoNanoseconds(kPause));
+    if (tried % members_.size() == 0) PauseBefore(member());
   }
 }
 

@@ -23,11 +23,16 @@ namespace trainyard::kv {
 // One member.
 struct EtcdMember {
   std::string address;
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<etcdserverpb::KV::Stub> kv;
   std::unique_ptr<etcdserverpb::Watch::Stub> watch;
   std::unique_ptr<etcdserverpb::Lease::Stub> lease;
   std::unique_ptr<etcdserverpb::Auth::Stub> auth;
 };
+
+// Before a member is asked again: waits a moment, or less if a connection to it comes up. Not a plain sleep:
+// gRPC makes connections only while somebody waits for it.
+void PauseBefore(EtcdMember& member);
 
 // What an error says about the request.
 enum class EtcdOutcome {

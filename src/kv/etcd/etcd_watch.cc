@@ -175,15 +175,17 @@ void EtcdWatches::Run() {
     absl::Status ended = Connect(member);
     if (ended.ok()) ended = Read();
     client_.Leave(member);
-    MutexLock lock(mu_);
-    if (stopping_) return;
-    if (failures_++ == 0 && answered_) {
-      log::Warn("watches lost their etcd member; they go on at the next",
-                {{"member", member.address}, {"error", ended}});
+    {
+      MutexLock lock(mu_);
+      if (stopping_) return;
+      if (failures_++ == 0 && answered_) {
+        log::Warn("watches lost their etcd member; they go on at the next",
+                  {{"member", member.address}, {"error", ended}});
+      }
+      last_failure_ = ended;
+      for (auto& [id, watcher] : watchers_) watcher->changed_.SignalAll();
     }
-    last_failure_ = ended;
-    for (auto& [id, watcher] : watchers_) watcher->changed_.SignalAll();
-    changed_.WaitUntil(mu_, std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
+    PauseBefore(client_.member());
   }
 }
 
