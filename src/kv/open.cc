@@ -116,11 +116,15 @@ absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view url, const StoreEnvironm
   return Bad(url, kForms);
 }
 
-absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url) {
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url, IfMissing if_missing) {
   TY_ASSIGN_OR_RETURN(const StoreUrl parsed,
                       ParseStoreUrl(url, {.home = FromEnvironment("HOME"),
                                           .etcd_password = FromEnvironment("TRAINYARD_ETCD_PASSWORD")}));
-  if (const auto* embedded = std::get_if<EmbeddedUrl>(&parsed)) return OpenEmbeddedStore(embedded->folder);
+  if (const auto* embedded = std::get_if<EmbeddedUrl>(&parsed)) {
+    EmbeddedOptions options;
+    options.journal.create = if_missing == IfMissing::kCreate;
+    return OpenEmbeddedStore(embedded->folder, options);
+  }
   if (const auto* etcd = std::get_if<EtcdOptions>(&parsed)) return OpenEtcdStore(*etcd);
   return NewMemoryStore(Clock::System());
 }

@@ -35,7 +35,9 @@ struct StoreEnvironment {
 // named.
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view url, const StoreEnvironment& environment);
 
-// Takes the environment of this process.
-absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url);
+// Takes the environment of this process. NotFound: there is no embedded store there, and none is to be made.
+enum class IfMissing { kCreate, kFail };
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url,
+                                                 IfMissing if_missing = IfMissing::kCreate);
 
 }  // namespace trainyard::kv

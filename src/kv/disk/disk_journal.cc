@@ -77,6 +77,10 @@ DiskJournal::~DiskJournal() {
 }
 
 absl::Status DiskJournal::ReadOrCreate() {
+  if (!options_.create &&
+      absl::IsNotFound(files_.Open(StrCat(folder_, "/MANIFEST"), FileSystem::Mode::kOpen).status())) {
+    return absl::NotFoundError(StrCat("there is no store in ", folder_, ": check the path"));
+  }
   TY_RETURN_IF_ERROR(files_.MakeFolder(folder_));
   TY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(folder_));
   if (const auto foreign = std::ranges::find_if_not(names, IsOurs);
@@ -166,7 +170,7 @@ absl::Status DiskJournal::Recover(const Segment::Visit& visit) {
   TY_ASSIGN_OR_RETURN(const Segment::Tail tail, active_->Recover(ReadAcknowledged(active_->id()), count));
   if (tail.torn) {
     log::Debug("dropped a write that was under way when the store was last used, and never acknowledged",
-              {{"file", active_->path()}, {"offset", tail.end}});
+               {{"file", active_->path()}, {"offset", tail.end}});
     TY_RETURN_IF_ERROR(active_->Scrub(tail.end, active_->size()));
   }
   active_end_ = tail.end;

@@ -29,6 +29,7 @@
 namespace trainyard::kv {
 
 struct DiskJournalOptions {
+  bool create = true;                           // make a store where there is none
   std::uint64_t first_segment_bytes = 1 << 20;  // each is twice the one before
   std::uint64_t max_segment_bytes = 64 << 20;
   bool prepare_in_background = true;  // the next segment; else it is made when it is needed

@@ -1,0 +1,54 @@
+// The table that bench/run prints: a figure, the limit that was measured beside it in the same run, and their
+// ratio.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace trainyard::bench {
+
+struct Row {
+  std::string name;
+  double figure = 0;
+  std::string unit;
+  std::string limit_name;  // what the limit is; empty: there is none
+  double limit = 0;
+  // What the row must reach: a ratio, or where there is no peer the figure itself.
+  std::optional<double> least_ratio;
+  std::optional<double> least_figure;
+
+  double ratio() const { return limit > 0 ? figure / limit : 0; }
+  bool reached() const {
+    return (!least_ratio || ratio() >= *least_ratio) && (!least_figure || figure >= *least_figure);
+  }
+};
+
+std::string PrintTable(const std::vector<Row>& rows);
+std::string PrintJson(const std::vector<Row>& rows);
+
+// Runs `work` in `threads` threads for about `time`; `work(thread)` does one operation. Operations a second.
+double Rate(int threads, absl::Duration time, const std::function<void(int)>& work);
+
+// Measures two things in turns, so that what else the machine does falls on both alike; the median of each.
+struct Pair {
+  double figure = 0;
+  double limit = 0;
+};
+Pair Alternate(int rounds, const std::function<double()>& figure, const std::function<double()>& limit);
+
+struct Settings {
+  absl::Duration time = absl::Seconds(1);  // of one measurement
+  int rounds = 5;
+  std::string folder;  // for files; on the disk that is to be measured
+};
+
+// Each adds its rows.
+void EmbeddedStoreRows(const Settings& settings, std::vector<Row>& rows);
+void WatchRows(const Settings& settings, std::vector<Row>& rows);
+void EtcdRows(const Settings& settings, std::vector<Row>& rows);
+
+}  // namespace trainyard::bench

@@ -1,0 +1,201 @@
+// The one place that includes CLI11, which takes seconds to compile.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/cord.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/command.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr absl::string_view kUsagePayload = "trainyard.dev/cli/usage";
+constexpr int kFailed = 1;
+constexpr int kMisused = 2;
+
+// "--from-revision" of "kv watch" → "TRAINYARD_KV_WATCH_FROM_REVISION".
+std::string EnvironmentName(std::string_view command, const Flags::Spec& spec) {
+  const std::string_view flag = Split(spec.name, ',').back();
+  std::string name = spec.everywhere ? "TRAINYARD" : StrCat("TRAINYARD_", command);
+  StrAppend(name, "_", flag.substr(flag.find_first_not_of('-')));
+  std::ranges::transform(name, name.begin(), [](unsigned char c) {
+    return std::isalnum(c) ? static_cast<char>(std::toupper(c)) : '_';
+  });
+  return name;
+}
+
+class CliFlags final : public Flags {
+ public:
+  CliFlags(CLI::App& app, std::string command) : app_(app), command_(std::move(command)) {}
+
+  void Switch(const Spec& spec, bool& bound) override {
+    Finish(app_.add_flag(spec.name, bound, spec.help), spec);
+  }
+  void Text(const Spec& spec, std::string& bound) override {
+    Finish(app_.add_option(spec.name, bound, spec.help), spec);
+  }
+  void Number(const Spec& spec, std::optional<std::int64_t>& bound) override {
+    Parsed(spec, [&bound](const std::string& text) {
+      bound = ParseNumber<std::int64_t>(text);
+      return bound ? "" : StrCat("'", text, "' is no whole number");
+    });
+  }
+  void Duration(const Spec& spec, std::optional<absl::Duration>& bound) override {
+    Parsed(spec, [&bound](const std::string& text) {
+      absl::Duration value;
+      if (!absl::ParseDuration(text, &value))
+        return StrCat("'", text, "' is no time: write it as 3s or 500ms");
+      bound = value;
+      return std::string();
+    });
+  }
+  void Argument(const std::string& name, const std::string& help, std::string& bound) override {
+    app_.add_option(name, bound, help)->required()->type_name("");
+  }
+  void OptionalArgument(const std::string& name, const std::string& help,
+                        std::optional<std::string>& bound) override {
+    app_.add_option_function<std::string>(
+            name, [&bound](const std::string& value) { bound = value; }, help)
+        ->type_name("");
+  }
+
+ private:
+  // `parse` returns what is wrong with a text, or nothing.
+  void Parsed(const Spec& spec, std::function<std::string(const std::string&)> parse) {
+    const auto take = [parse = std::move(parse),
+                       name = std::string(Split(spec.name, ',').back())](const std::string& text) {
+      if (const std::string wrong = parse(text); !wrong.empty()) throw CLI::ValidationError(name, wrong);
+    };
+    Finish(app_.add_option_function<std::string>(spec.name, take, spec.help), spec);
+  }
+
+  void Finish(CLI::Option* option, const Spec& spec) {
+    option->envname(EnvironmentName(command_, spec));
+    if (!spec.value.empty()) option->type_name(spec.value);
+    if (spec.one_of.empty()) return;
+    option->check([allowed = spec.one_of](const std::string& value) {
+      if (std::ranges::find(allowed, value) != allowed.end()) return std::string();
+      std::string list;
+      for (const std::string& item : allowed) StrAppend(list, list.empty() ? "" : ", ", item);
+      return StrCat("'", value, "' is not one of ", list);
+    });
+  }
+
+  CLI::App& app_;
+  std::string command_;
+};
+
+std::string ListCommands(const CLI::App& app) {
+  std::string list;
+  for (const CLI::App* sub : app.get_subcommands({}))
+    StrAppend(list, list.empty() ? "" : ", ", sub->get_name());
+  return list;
+}
+
+// The deepest command that was recognised.
+const CLI::App& Reached(const CLI::App& app) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  return parsed.empty() ? app : Reached(*parsed.back());
+}
+
+int Misuse(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& reached = Reached(app);
+  std::string name = reached.get_name();
+  for (const CLI::App* up = reached.get_parent(); up != nullptr; up = up->get_parent()) {
+    name = StrCat(up->get_name(), " ", name);
+  }
+  std::string message = error.what();
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  if (!reached.get_subcommands({}).empty()) {
+    message =
+        StrCat(extras.empty() ? "a command is missing" : StrCat("unknown command '", extras.front(), "'"),
+               ": there are ", ListCommands(reached));
+  } else if (!extras.empty()) {
+    message = StrCat("unexpected argument '", extras.front(), "'");
+  }
+  std::ranges::replace(message, '\n', ' ');
+  std::cerr << name << ": " << message << "; see `" << name << " --help`\n";
+  return kMisused;
+}
+
+CLI::App* FindSubcommand(const CLI::App& app, std::string_view name) {
+  const auto subs = app.get_subcommands([&](const CLI::App* sub) { return sub->get_name() == name; });
+  return subs.empty() ? nullptr : const_cast<CLI::App*>(subs.front());
+}
+
+// "kv get" → the subcommand get of the subcommand kv, made as needed.
+CLI::App& Place(CLI::App& root, const Command& command) {
+  CLI::App* app = &root;
+  const std::vector<std::string_view> words = Split(command.name(), ' ');
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word(words[i]);
+    CLI::App* sub = FindSubcommand(*app, word);
+    app = sub != nullptr ? sub : app->add_subcommand(word);
+    app->fallthrough();
+    if (i + 1 < words.size()) app->require_subcommand(1);
+  }
+  app->description(command.summary());
+  app->footer(command.details());
+  return *app;
+}
+
+}  // namespace
+
+absl::Status UsageError(std::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(std::string(message));
+  status.SetPayload(kUsagePayload, absl::Cord());
+  return status;
+}
+
+bool IsUsageError(const absl::Status& status) { return status.GetPayload(kUsagePayload).has_value(); }
+
+int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands) {
+  CLI::App app("Runs distributed training jobs to their end.", "trainyard");
+  app.require_subcommand(1);
+  std::string level = "warn";
+  std::string format = "text";
+  CliFlags globals(app, "");
+  globals.Text({.name = "--log-level",
+                .value = "LEVEL",
+                .help = "What is logged to standard error: debug, info, warn, error, off (warn)",
+                .everywhere = true,
+                .one_of = {"debug", "info", "warn", "error", "off"}},
+               level);
+  globals.Text({.name = "--log-format",
+                .value = "FORMAT",
+                .help = "text or json (text)",
+                .everywhere = true,
+                .one_of = {"text", "json"}},
+               format);
+
+  const std::map<std::string, std::string> groups = {{"kv", "Look into a store and change it"}};
+  Command* chosen = nullptr;
+  for (Command* command : commands) {
+    CLI::App& sub = Place(app, *command);
+    CliFlags flags(sub, command->name());
+    command->Declare(flags);
+    sub.callback([&chosen, command] { chosen = command; });
+  }
+  for (const auto& [name, description] : groups) {
+    if (CLI::App* group = FindSubcommand(app, name)) group->description(description);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return Misuse(app, error);
+  }
+  log::Configure(*log::ParseLevel(level), *log::ParseFormat(format));
+  const absl::Status status = chosen->Run();
+  if (status.ok()) return 0;
+  std::cerr << "trainyard " << chosen->name() << ": " << Message(status) << "\n";
+  return IsUsageError(status) ? kMisused : kFailed;
+}
+
+}  // namespace trainyard::cli

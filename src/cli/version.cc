@@ -1,0 +1,24 @@
+// trainyard version
+#include <iostream>
+
+#include "cli/commands.h"
+
+namespace trainyard::cli {
+namespace {
+
+class Version final : public Command {
+ public:
+  std::string name() const override { return "version"; }
+  std::string summary() const override { return "Print which version this is"; }
+  void Declare(Flags&) override {}
+  absl::Status Run() override {
+    std::cout << "trainyard " << TRAINYARD_VERSION << "\n";
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewVersion() { return std::make_unique<Version>(); }
+
+}  // namespace trainyard::cli
