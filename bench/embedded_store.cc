@@ -90,10 +90,14 @@ void EmbeddedStoreRows(const Settings& settings, std::vector<Row>& rows) {
                   .limit = many.limit,
                   .least_ratio = 10});
 
+  for (int i = 0; i < 1000; ++i) {
+    TY_CHECK(store->Put(StrCat("read/", i), std::string(kValueBytes, 'v')).ok(),
+             "cannot write what is to be read");
+  }
   std::uint64_t next = 0;
   const auto read = [&] {
     return Rate(1, settings.time, [&](int) {
-      const auto got = store->Get(StrCat("bench/0/", next++ % 1000), 0);
+      const auto got = store->Get(StrCat("read/", next++ % 1000), 0);
       TY_CHECK(got.ok() && got->kv, "the key was written above");
     });
   };

@@ -180,8 +180,7 @@ absl::StatusOr<TxnResult> LocalStore::Commit(Command command) {
   if (leads) {
     Lead(*group);
   } else {
-    MutexLock lock(group->mu);
-    while (!group->over) group->ended.Wait(group->mu);
+    group->over.wait(false);
   }
   return std::move(pending.result);
 }
@@ -221,11 +220,8 @@ void LocalStore::Lead(Group& group) {
     Finish(group, flushed);
     EndTurn();
   }
-  {
-    MutexLock lock(group.mu);
-    group.over = true;
-  }
-  group.ended.SignalAll();
+  group.over = true;
+  group.over.notify_all();
   CallReadyWatchers();
 }
 

@@ -10,6 +10,7 @@
 // Readers see only what is published, so nothing that a crash could take back.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -99,9 +100,7 @@ class LocalStore : public Store, private WatchSource {
   };
   struct Group {
     std::vector<Pending*> members;
-    Mutex mu;
-    CondVar ended;
-    bool over TY_GUARDED_BY(mu) = false;
+    std::atomic<bool> over = false;  // waited on without a mutex: a whole group wakes at once
   };
 
   absl::StatusOr<TxnResult> Commit(Command command);
