@@ -81,6 +81,7 @@ double Rate(int threads, absl::Duration time, const std::function<void(int)>& wo
   std::atomic<bool> stop = false;
   std::atomic<std::int64_t> done = 0;
   std::vector<std::thread> running;
+  running.reserve(static_cast<std::size_t>(threads));
   const SteadyTime start = Clock::System().Steady();
   for (int i = 0; i < threads; ++i) {
     running.emplace_back([&, i] {

@@ -101,6 +101,7 @@ absl::StatusOr<Stdio> PrepareStdio(const ProcessSpec& spec) {
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
   for (std::string& text : strings) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;

@@ -21,9 +21,9 @@ inline std::string_view Message(const absl::Status& status) {
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
 namespace internal {
-inline const absl::Status& StatusOf(const absl::Status& status) { return status; }
+inline absl::Status StatusOf(const absl::Status& status) { return status; }
 template <typename T>
-const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+absl::Status StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 }  // namespace internal

@@ -22,11 +22,11 @@ class Flags {
  public:
   virtual ~Flags() = default;
   struct Spec {
-    std::string name;        // "--output" or "-o,--output"
-    std::string value = "";  // what stands for the value in the help: "URL"
+    std::string name;   // "--output" or "-o,--output"
+    std::string value;  // what stands for the value in the help: "URL"
     std::string help;
     bool everywhere = false;
-    std::vector<std::string> one_of = {};  // the only values that it takes
+    std::vector<std::string> one_of;  // the only values that it takes
   };
   virtual void Switch(const Spec& spec, bool& bound) = 0;
   virtual void Text(const Spec& spec, std::string& bound) = 0;

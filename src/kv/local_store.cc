@@ -170,7 +170,7 @@ absl::Status LocalStore::Compact(Revision revision) {
 }
 
 absl::StatusOr<TxnResult> LocalStore::Commit(Command command) {
-  Pending pending{.command = std::move(command)};
+  Pending pending{.command = command};
   bool leads = false;
   std::shared_ptr<Group> group;
   {
@@ -336,8 +336,9 @@ absl::StatusOr<std::vector<PastEvent>> LocalStore::PastSince(const WatchRequest&
   std::vector<PastEvent> past;
   if (from > published_) return past;
   if (from < state_.compacted()) return CompactedError(from, state_.compacted());
-  const auto add = [&](std::string_view key, const Version& version, const Version* previous) {
-    if (version.mod_revision > published_) return;
+  const auto add = [&, newest = published_](std::string_view key, const Version& version,
+                                            const Version* previous) {
+    if (version.mod_revision > newest) return;
     PastEvent& event = past.emplace_back();
     event.key = std::string(key);
     event.version = version;
@@ -391,9 +392,11 @@ void LocalStore::TellProgress() {
     const SteadyTime now = options_.clock->Steady();
     if (now < next_progress_) return;
     next_progress_ = now + options_.progress_interval;
-    watchers_.ForEach([&](LocalWatcher* watcher) {
+    std::vector<LocalWatcher*> all;
+    watchers_.ForEach([&](LocalWatcher* watcher) { all.push_back(watcher); });
+    for (LocalWatcher* watcher : all) {
       if (watcher->PushProgress(published_)) ready_.push_back(watcher);
-    });
+    }
   }
   CallReadyWatchers();
 }

@@ -126,7 +126,7 @@ absl::Status CompactedError(Revision asked, Revision compacted) {
   absl::Status status = absl::OutOfRangeError(StrCat(
       "revision ", asked, " has been compacted",
       compacted > 0 ? StrCat("; the oldest kept is ", compacted) : "", ": list again and go on from there"));
-  status.SetPayload(kCompactedPayload, absl::Cord(std::to_string(compacted)));
+  status.SetPayload(kCompactedPayload, absl::Cord());
   return status;
 }
 

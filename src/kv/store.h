@@ -34,7 +34,7 @@ using LeaseId = std::int64_t;
 inline constexpr LeaseId kNoLease = 0;
 
 // Limits of every store, which are etcd's defaults: what runs on a laptop then runs on a cluster.
-inline constexpr std::size_t kMaxRequestBytes = 1536 * 1024;
+inline constexpr std::size_t kMaxRequestBytes = std::size_t{1536} * 1024;
 inline constexpr std::size_t kMaxTxnOps = 128;
 
 struct KeyValue {

@@ -163,16 +163,25 @@ absl::Status DiskJournal::Recover(const Segment::Visit& visit) {
   TY_RETURN_IF_ERROR(mark);
   acknowledged_ = *std::move(mark);
 
-  MutexLock lock(mu_);
-  for (const ManifestEntry& entry : manifest_) {
-    if (entry.end != 0) TY_RETURN_IF_ERROR(segments_[entry.id]->ForEach(entry.end, count));
+  // Nobody else has the journal yet, and what visits the records has locks of its own.
+  Manifest manifest;
+  absl::flat_hash_map<std::uint32_t, std::shared_ptr<Segment>> segments;
+  {
+    MutexLock lock(mu_);
+    manifest = manifest_;
+    segments = segments_;
   }
-  TY_ASSIGN_OR_RETURN(const Segment::Tail tail, active_->Recover(ReadAcknowledged(active_->id()), count));
+  for (const ManifestEntry& entry : manifest) {
+    if (entry.end != 0) TY_RETURN_IF_ERROR(segments[entry.id]->ForEach(entry.end, count));
+  }
+  Segment& active = *segments[manifest.back().id];
+  TY_ASSIGN_OR_RETURN(const Segment::Tail tail, active.Recover(ReadAcknowledged(active.id()), count));
   if (tail.torn) {
     log::Debug("dropped a write that was under way when the store was last used, and never acknowledged",
-               {{"file", active_->path()}, {"offset", tail.end}});
-    TY_RETURN_IF_ERROR(active_->Scrub(tail.end, active_->size()));
+               {{"file", active.path()}, {"offset", tail.end}});
+    TY_RETURN_IF_ERROR(active.Scrub(tail.end, active.size()));
   }
+  MutexLock lock(mu_);
   active_end_ = tail.end;
   live_bytes_ = live;
   if (options_.prepare_in_background) preparer_ = std::thread([this] { PrepareSegments(); });

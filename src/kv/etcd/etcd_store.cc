@@ -137,7 +137,7 @@ void EtcdStore::TxnAsync(TxnRequest request, TxnDone done) {
   }
   AsyncTxn* raw = txn.release();
   client_->member().kv->async()->Txn(
-      &raw->context, &raw->message, &raw->response, [this, raw](grpc::Status status) {
+      &raw->context, &raw->message, &raw->response, [this, raw](const grpc::Status& status) {
         executor_.Post([this, raw, status] { FinishAsync(std::unique_ptr<AsyncTxn>(raw), status); });
       });
 }
