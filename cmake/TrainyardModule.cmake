@@ -1,4 +1,4 @@
-# trainyard_module(NAME [LIBS lib...] [PROTOS file.proto...] [GRPC])
+# trainyard_module(NAME [LIBS lib...] [PROTOS file.proto...])
 #
 # Makes the static library trainyard_NAME of every source in this folder and its subfolders. Which of
 # our own folders it may use is not said here but in scripts/layers.txt. Sources that end in _test.cc

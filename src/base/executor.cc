@@ -14,11 +14,9 @@ Executor::~Executor() {
 }
 
 void Executor::Post(std::function<void()> work) {
-  {
-    MutexLock lock(mu_);
-    work_.push_back(std::move(work));
-  }
-  changed_.Signal();
+  MutexLock lock(mu_);
+  work_.push_back(std::move(work));
+  changed_.Signal();  // under the lock: what is posted may be the last thing before this object goes
 }
 
 void Executor::Run() {

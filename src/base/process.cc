@@ -38,13 +38,6 @@ struct SpawnPlan {
   posix_spawnattr_t attributes;
 };
 
-absl::StatusOr<Fd> OpenOutput(const std::string& path) {
-  const char* name = path.empty() ? "/dev/null" : path.c_str();
-  Fd fd(::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd.valid()) return ErrnoStatus(errno, StrCat("cannot write log file ", name));
-  return fd;
-}
-
 // posix_spawn says only ENOENT or EACCES; find out of what, so that the message can.
 absl::Status SpawnError(int error, const ProcessSpec& spec) {
   struct stat info{};
@@ -79,23 +72,21 @@ absl::StatusOr<Fd> CopyAboveStdio(int fd) {
   return copy;
 }
 
+// A given descriptor, or else the file.
+absl::StatusOr<Fd> PrepareOne(int given, const std::string& path, int flags) {
+  if (given >= 0) return CopyAboveStdio(given);
+  const char* name = path.empty() ? "/dev/null" : path.c_str();
+  const Fd opened(::open(name, flags | O_CLOEXEC, 0644));
+  if (!opened.valid()) return ErrnoStatus(errno, StrCat("cannot open ", name, " for a process"));
+  return CopyAboveStdio(opened.get());
+}
+
 absl::StatusOr<Stdio> PrepareStdio(const ProcessSpec& spec) {
+  constexpr int kLog = O_WRONLY | O_CREAT | O_APPEND;
   Stdio stdio;
-  if (spec.stdin_fd >= 0) {
-    TY_ASSIGN_OR_RETURN(stdio.in, CopyAboveStdio(spec.stdin_fd));
-  } else {
-    stdio.in = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  }
-  if (spec.stdout_fd >= 0) {
-    TY_ASSIGN_OR_RETURN(stdio.out, CopyAboveStdio(spec.stdout_fd));
-  } else {
-    TY_ASSIGN_OR_RETURN(stdio.out, OpenOutput(spec.stdout_path));
-  }
-  if (spec.stderr_fd >= 0) {
-    TY_ASSIGN_OR_RETURN(stdio.err, CopyAboveStdio(spec.stderr_fd));
-  } else {
-    TY_ASSIGN_OR_RETURN(stdio.err, OpenOutput(spec.stderr_path));
-  }
+  TY_ASSIGN_OR_RETURN(stdio.in, PrepareOne(spec.stdin_fd, "", O_RDONLY));
+  TY_ASSIGN_OR_RETURN(stdio.out, PrepareOne(spec.stdout_fd, spec.stdout_path, kLog));
+  TY_ASSIGN_OR_RETURN(stdio.err, PrepareOne(spec.stderr_fd, spec.stderr_path, kLog));
   return stdio;
 }
 
@@ -172,6 +163,7 @@ Child::~Child() { End(); }
 void Child::End() {
   if (!pidfd_.valid() || status_) return;
   ::kill(-pid_, SIGKILL);
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);  // it may have left its group
   (void)Reap();
 }
 

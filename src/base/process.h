@@ -56,7 +56,7 @@ class Child {
 
   Child(Child&&) noexcept = default;
   Child& operator=(Child&& other) noexcept;
-  // Kills and reaps the whole group if it still runs.
+  // Kills the whole group and reaps the child, if the child has not been waited for.
   ~Child();
 
   pid_t pid() const { return pid_; }

@@ -168,7 +168,8 @@ TEST_F(ProcessTest, NamesWhatIsMissing) {
               HasSubstr("working directory /no/such/folder does not exist"));
   spec = Shell("true");
   spec.stdout_path = "/no/such/folder/log";
-  EXPECT_THAT(Message(Child::Spawn(spec).status()), HasSubstr("cannot write log file /no/such/folder/log"));
+  EXPECT_THAT(Message(Child::Spawn(spec).status()),
+              HasSubstr("cannot open /no/such/folder/log for a process"));
   EXPECT_TRUE(absl::IsInvalidArgument(Child::Spawn({}).status()));
 }
 

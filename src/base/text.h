@@ -44,6 +44,8 @@ std::string StrCat(const Pieces&... pieces) {
 
 // The parts between the separators; an empty text has one empty part.
 std::vector<std::string_view> Split(std::string_view text, char separator);
+template <std::same_as<std::string> T>
+std::vector<std::string_view> Split(T&& text, char separator) = delete;  // the parts would outlive it
 
 // The number that the whole of the text is.
 template <std::integral T>

@@ -29,7 +29,8 @@ void StoreFlag::Declare(Flags& flags) {
 }
 
 absl::StatusOr<std::unique_ptr<kv::Store>> StoreFlag::Open(kv::IfMissing if_missing) const {
-  return kv::OpenStore(url_.empty() ? DefaultUrl() : url_, if_missing);
+  auto store = kv::OpenStore(url_.empty() ? DefaultUrl() : url_, if_missing);
+  return absl::IsInvalidArgument(store.status()) ? UsageError(Message(store.status())) : std::move(store);
 }
 
 std::string ToJson(const kv::KeyValue& kv) {

@@ -29,7 +29,7 @@ class KvDel final : public Command {
 
   absl::Status Run() override {
     if (prefix_ && chunked_) return UsageError("--prefix deletes chunks too: leave --chunked out");
-    TY_RETURN_IF_ERROR(kv::ValidateKey(key_));  // an empty prefix would be everything
+    if (key_.empty()) return UsageError("KEY must not be empty; as a prefix it would delete everything");
     TY_ASSIGN_OR_RETURN(const auto store, store_.Open());
     std::int64_t deleted = 0;
     if (chunked_) {

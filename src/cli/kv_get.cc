@@ -37,6 +37,7 @@ class KvGet final : public Command {
     if (chunked_ && (revision_ || output_ == "json")) {
       return UsageError("--chunked goes with neither --revision nor -o json");
     }
+    if (revision_ && *revision_ < 0) return UsageError("--revision must not be negative");
     TY_ASSIGN_OR_RETURN(const auto store, store_.Open());
     if (chunked_) {
       TY_ASSIGN_OR_RETURN(const auto large, kv::GetLarge(*store, key_));

@@ -1,8 +1,7 @@
 // trainyard kv put
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
+#include "base/files.h"
 #include "base/ids.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -12,6 +11,8 @@
 
 namespace trainyard::cli {
 namespace {
+
+constexpr std::size_t kMostChunked = std::size_t{1} << 30;  // it is held in memory
 
 class KvPut final : public Command {
  public:
@@ -35,13 +36,17 @@ class KvPut final : public Command {
     flags.Number(
         {.name = "--if-revision", .value = "N", .help = "Only if it was last modified at this revision"},
         if_revision_);
-    flags.Duration({.name = "--ttl", .value = "TIME", .help = "Delete it after this time, as 10s or 5m"},
-                   ttl_);
+    flags.Duration(
+        {.name = "--ttl",
+         .value = "TIME",
+         .help = "Delete it after this time, as 10s or 5m; an embedded store counts it while it is open"},
+        ttl_);
     flags.Switch({.name = "--chunked", .help = "Store a value of any size, in pieces"}, chunked_);
   }
 
   absl::Status Run() override {
     if (value_.has_value() == !file_.empty()) return UsageError("give either a VALUE or --file");
+    if (if_revision_ && *if_revision_ < 0) return UsageError("--if-revision must not be negative");
     if (if_absent_ && if_revision_) return UsageError("--if-absent and --if-revision exclude each other");
     if (chunked_ && ttl_) return UsageError("--chunked and --ttl exclude each other");
     if (ttl_) {
@@ -61,11 +66,11 @@ class KvPut final : public Command {
  private:
   absl::StatusOr<std::string> ReadValue() const {
     if (value_) return *value_;
-    if (file_ == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-    std::ifstream file(file_, std::ios::binary);
-    if (!file) return ErrnoStatus(errno, StrCat("cannot read ", file_));
-    std::string value(std::istreambuf_iterator<char>(file), {});
-    if (file.bad()) return ErrnoStatus(errno, StrCat("cannot read ", file_));
+    if (chunked_) return ReadFile(file_, kMostChunked);
+    absl::StatusOr<std::string> value = ReadFile(file_, kv::kMaxRequestBytes);
+    if (absl::IsInvalidArgument(value.status())) {
+      return Annotate(value.status(), "add --chunked to store a value above the 1.5 MiB request limit");
+    }
     return value;
   }
 
@@ -75,6 +80,9 @@ class KvPut final : public Command {
     if (ttl_) {
       TY_ASSIGN_OR_RETURN(const kv::Lease granted, store.GrantLease(*ttl_));
       lease = granted.id;
+      if (store.Url().starts_with("embedded:")) {
+        std::cerr << "note: an embedded store counts this time only while a process has it open\n";
+      }
     }
     kv::TxnRequest request{.then = {kv::PutOp{key_, value, lease}}};
     if (expected) {

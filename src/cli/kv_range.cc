@@ -33,8 +33,12 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string Shortened(const std::string& value) {
   std::string text = Escaped(value);
-  if (text.size() > kShownValue)
-    text = StrCat(text.substr(0, kShownValue), "… (", FormatBytes(value.size()), ")");
+  if (text.size() > kShownValue) {
+    std::size_t end = kShownValue;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+      --end;  // not inside a character
+    text = StrCat(text.substr(0, end), "… (", FormatBytes(value.size()), ")");
+  }
   return text;
 }
 
@@ -64,6 +68,7 @@ class KvRange final : public Command {
 
   absl::Status Run() override {
     if (limit_ && *limit_ <= 0) return UsageError("--limit must be above 0");
+    if (revision_ && *revision_ < 0) return UsageError("--revision must not be negative");
     TY_ASSIGN_OR_RETURN(const auto store, store_.Open());
     kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix_),
                              .revision = revision_.value_or(0),

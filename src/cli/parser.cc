@@ -103,6 +103,12 @@ const CLI::App& Reached(const CLI::App& app) {
   return parsed.empty() ? app : Reached(*parsed.back());
 }
 
+// Whatever a message quotes, it stays one line.
+std::string OneLine(std::string message) {
+  std::ranges::replace_if(message, [](unsigned char c) { return c < 0x20; }, ' ');
+  return message;
+}
+
 int Misuse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& reached = Reached(app);
   std::string name = reached.get_name();
@@ -118,8 +124,7 @@ int Misuse(const CLI::App& app, const CLI::ParseError& error) {
   } else if (!extras.empty()) {
     message = StrCat("unexpected argument '", extras.front(), "'");
   }
-  std::ranges::replace(message, '\n', ' ');
-  std::cerr << name << ": " << message << "; see `" << name << " --help`\n";
+  std::cerr << name << ": " << OneLine(message) << "; see `" << name << " --help`\n";
   return kMisused;
 }
 
@@ -131,7 +136,8 @@ CLI::App* FindSubcommand(const CLI::App& app, std::string_view name) {
 // "kv get" → the subcommand get of the subcommand kv, made as needed.
 CLI::App& Place(CLI::App& root, const Command& command) {
   CLI::App* app = &root;
-  const std::vector<std::string_view> words = Split(command.name(), ' ');
+  const std::string name = command.name();
+  const std::vector<std::string_view> words = Split(name, ' ');
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word(words[i]);
     CLI::App* sub = FindSubcommand(*app, word);
@@ -187,14 +193,15 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    const int code = app.exit(help);
+    return std::cout.flush() ? code : kFailed;
   } catch (const CLI::ParseError& error) {
     return Misuse(app, error);
   }
   log::Configure(*log::ParseLevel(level), *log::ParseFormat(format));
   const absl::Status status = chosen->Run();
   if (status.ok()) return 0;
-  std::cerr << "trainyard " << chosen->name() << ": " << Message(status) << "\n";
+  std::cerr << "trainyard " << chosen->name() << ": " << OneLine(std::string(Message(status))) << "\n";
   return IsUsageError(status) ? kMisused : kFailed;
 }
 

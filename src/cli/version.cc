@@ -1,7 +1,6 @@
 // trainyard version
-#include <iostream>
-
 #include "cli/commands.h"
+#include "cli/kv_common.h"
 
 namespace trainyard::cli {
 namespace {
@@ -11,10 +10,7 @@ class Version final : public Command {
   std::string name() const override { return "version"; }
   std::string summary() const override { return "Print which version this is"; }
   void Declare(Flags&) override {}
-  absl::Status Run() override {
-    std::cout << "trainyard " << TRAINYARD_VERSION << "\n";
-    return absl::OkStatus();
-  }
+  absl::Status Run() override { return Print("trainyard " TRAINYARD_VERSION "\n"); }
 };
 
 }  // namespace

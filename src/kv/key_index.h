@@ -58,7 +58,7 @@ class KeyIndex {
   static const Version* At(const Versions& versions, Revision at);
   // Where the range starts and ends; the same place if it is empty, also when its end lies before its start.
   std::pair<Keys::const_iterator, Keys::const_iterator> Bounds(const KeyRange& range) const {
-    if (range.end && *range.end <= range.begin) return {keys_.end(), keys_.end()};
+    if (range.Empty()) return {keys_.end(), keys_.end()};
     return {keys_.lower_bound(range.begin), range.end ? keys_.lower_bound(*range.end) : keys_.end()};
   }
 

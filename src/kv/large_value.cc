@@ -1,6 +1,5 @@
 #include "kv/large_value.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <vector>
 
@@ -13,7 +12,7 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr std::string_view kMagic = "trainyard-chunks 1 ";
-constexpr int kReadAttempts = 10;
+constexpr int kAttempts = 20;  // against others who write the same key
 
 struct Head {
   std::string generation;
@@ -50,7 +49,6 @@ std::string ChunkKey(std::string_view key, std::string_view generation, std::siz
 absl::StatusOr<std::string> ReadChunks(Store& store, std::string_view key, const Head& head,
                                        Revision revision) {
   std::string value;
-  value.reserve(head.bytes);
   for (std::size_t i = 0; i < head.chunks; ++i) {
     TY_ASSIGN_OR_RETURN(const GetResult chunk, store.Get(ChunkKey(key, head.generation, i), revision));
     if (!chunk.kv)
@@ -64,40 +62,59 @@ absl::StatusOr<std::string> ReadChunks(Store& store, std::string_view key, const
   return value;
 }
 
-}  // namespace
-
-absl::StatusOr<Revision> PutLarge(Store& store, IdSource& ids, std::string_view key, std::string_view value,
-                                  std::optional<Revision> expected) {
-  TY_RETURN_IF_ERROR(ValidateKey(key));
+// One attempt, of a generation of its own; nothing if another writer swept up its chunks before it could
+// commit.
+absl::StatusOr<std::optional<Revision>> PutOnce(Store& store, IdSource& ids, std::string_view key,
+                                                std::string_view value, std::optional<Revision> expected) {
   Head head{.generation = ids.Uuid(), .bytes = value.size(), .checksum = Crc32c(value)};
-  const auto abandon = [&](const absl::Status& why) {
+  const auto abandon = [&](absl::Status why) {
+    // What cannot be deleted now is swept up by the next one that writes the key.
     (void)store.Delete(KeyRange::Prefix(GenerationPrefix(key, head.generation)));
     return why;
   };
-  for (std::size_t at = 0; at < value.size(); at += kChunkBytes, ++head.chunks) {
+  for (std::size_t at = 0; at < value.size() || at == 0; at += kChunkBytes, ++head.chunks) {
     const auto put = store.Put(ChunkKey(key, head.generation, head.chunks), value.substr(at, kChunkBytes));
     if (!put.ok()) return abandon(put.status());
   }
   const KeyRange all = KeyRange::Prefix(ChunkPrefix(key));
   const KeyRange own = KeyRange::Prefix(GenerationPrefix(key, head.generation));
   TxnRequest commit;
+  // The first chunk was written first: a sweep that took any has taken it.
+  commit.compares = {Exists(ChunkKey(key, head.generation, 0))};
   if (expected) commit.compares.push_back(ModifiedAt(key, *expected));
   commit.then = {PutOp{std::string(key), Print(head)}, DeleteOp{KeyRange::Between(all.begin, own.begin)},
                  DeleteOp{KeyRange::Between(*own.end, *all.end)}};
+  commit.otherwise = {GetOp{{.range = KeyRange::Key(key), .keys_only = true}}};
   const absl::StatusOr<TxnResult> committed = store.Txn(commit);
   // Where it is not known whether the head was written, its chunks must stay.
   if (absl::IsUnknown(committed.status())) return committed.status();
   if (!committed.ok()) return abandon(committed.status());
-  if (!committed->succeeded) {
+  if (committed->succeeded) return committed->revision;
+  const auto& now = std::get<RangeResult>(committed->results.at(0)).kvs;
+  if (expected && *expected != (now.empty() ? 0 : now[0].mod_revision)) {
     return abandon(absl::AbortedError(StrCat("'", Escaped(key), "' was not last modified at revision ",
                                              *expected, ": read it again and decide anew")));
   }
-  return committed->revision;
+  (void)abandon(absl::OkStatus());
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<Revision> PutLarge(Store& store, IdSource& ids, std::string_view key, std::string_view value,
+                                  std::optional<Revision> expected) {
+  TY_RETURN_IF_ERROR(ValidateKey(key));
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    TY_ASSIGN_OR_RETURN(const std::optional<Revision> put, PutOnce(store, ids, key, value, expected));
+    if (put) return *put;
+  }
+  return absl::AbortedError(
+      StrCat("'", Escaped(key), "' is being written by too many at once: try again later"));
 }
 
 absl::StatusOr<std::optional<LargeValue>> GetLarge(Store& store, std::string_view key) {
   absl::Status compacted;
-  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     TY_ASSIGN_OR_RETURN(GetResult head, store.Get(key));
     if (!head.kv) return std::nullopt;
     const std::optional<Head> parsed = ParseHead(head.kv->value);
@@ -116,7 +133,9 @@ absl::StatusOr<bool> DeleteLarge(Store& store, std::string_view key) {
   TY_ASSIGN_OR_RETURN(
       const TxnResult result,
       store.Txn({.then = {DeleteOp{KeyRange::Key(key)}, DeleteOp{KeyRange::Prefix(ChunkPrefix(key))}}}));
-  return std::get<DeleteResult>(result.results.at(0)).deleted > 0;
+  return std::get<DeleteResult>(result.results.at(0)).deleted +
+             std::get<DeleteResult>(result.results.at(1)).deleted >
+         0;
 }
 
 }  // namespace trainyard::kv

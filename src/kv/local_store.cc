@@ -176,6 +176,12 @@ absl::StatusOr<TxnResult> LocalStore::Commit(Command command) {
   {
     MutexLock lock(mu_);
     group = Join(pending, leads);
+    // A group that waits for the keeper is led by whoever comes first: also by the keeper itself, which
+    // commits too.
+    if (!leads && led_by_keeper_ == group) {
+      led_by_keeper_ = nullptr;
+      leads = true;
+    }
   }
   if (leads) {
     Lead(*group);
@@ -248,9 +254,11 @@ void LocalStore::Evaluate(Pending& pending) {
 
 void LocalStore::Finish(Group& group, const absl::Status& flushed) {
   if (flushed.ok()) {
+    std::vector<Delivery> deliveries;
     for (const Pending* member : group.members) {
-      for (const Record& record : member->changes.records) Publish(record);
+      for (const Record& record : member->changes.records) FindWatchers(record, deliveries);
     }
+    Deliver(std::move(deliveries));
     published_ = state_.revision();
     for (const Version& version : state_.Settle()) journal_->Release(version.location);
   } else {
@@ -289,7 +297,7 @@ std::optional<WatchEvent> LocalStore::EventOf(const Record& record, bool with_pr
   return event;
 }
 
-void LocalStore::Publish(const Record& record) {
+void LocalStore::FindWatchers(const Record& record, std::vector<Delivery>& deliveries) const {
   bool with_previous = false;
   std::vector<LocalWatcher*> interested;
   watchers_.ForEachContaining(record.key, [&](LocalWatcher* watcher) {
@@ -300,8 +308,19 @@ void LocalStore::Publish(const Record& record) {
   std::optional<WatchEvent> event = EventOf(record, with_previous);
   if (!event) return;
   const auto shared = std::make_shared<const WatchEvent>(*std::move(event));
-  for (LocalWatcher* watcher : interested) {
-    if (watcher->Push(shared)) ready_.push_back(watcher);
+  for (LocalWatcher* watcher : interested) deliveries.emplace_back(watcher, shared);
+}
+
+// Each watcher gets all that a group has for it at once: between two events of one revision it could be
+// drained, and the second would come too late.
+void LocalStore::Deliver(std::vector<Delivery> deliveries) {
+  std::ranges::stable_sort(deliveries, {}, &Delivery::first);
+  std::vector<std::shared_ptr<const WatchEvent>> events;
+  for (auto it = deliveries.begin(); it != deliveries.end();) {
+    LocalWatcher* const watcher = it->first;
+    events.clear();
+    for (; it != deliveries.end() && it->first == watcher; ++it) events.push_back(std::move(it->second));
+    if (watcher->Push(events)) ready_.push_back(watcher);
   }
 }
 
@@ -321,8 +340,7 @@ void LocalStore::CallReadyWatchers() {
 }
 
 absl::StatusOr<std::unique_ptr<Watcher>> LocalStore::Watch(WatchRequest request) {
-  if (request.start_revision < 0)
-    return absl::InvalidArgumentError("a watch cannot start at a negative revision");
+  TY_RETURN_IF_ERROR(Validate(request));
   TickWithoutKeeper();
   MutexLock lock(mu_);
   if (request.start_revision == 0) request.start_revision = published_ + 1;
@@ -361,9 +379,9 @@ void LocalStore::CatchUp(LocalWatcher& watcher) {
 
 void LocalStore::Forget(LocalWatcher& watcher) {
   MutexLock lock(mu_);
+  watchers_.Erase(watcher.request().range, &watcher);  // first: nobody puts it into ready_ any more
   std::erase(ready_, &watcher);
   while (calling_ > 0) called_.Wait(mu_);
-  watchers_.Erase(watcher.request().range, &watcher);
 }
 
 // ---- what time brings
@@ -427,8 +445,8 @@ void LocalStore::KeepHouse() {
       Lead(*group);
     } else if (finished.empty()) {
       alarm_->WaitUntil(wake);
-      Tick();
     }
+    Tick();
   }
 }
 

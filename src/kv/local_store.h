@@ -59,7 +59,7 @@ class LocalStore : public Store, private WatchSource {
   std::string Url() const override { return options_.url; }
 
   // Ends leases whose time has come and tells progress. Without a keeper every other call does it first.
-  void Tick() override;
+  void Tick();
 
  protected:
   Journal& journal() { return *journal_; }
@@ -110,13 +110,16 @@ class LocalStore : public Store, private WatchSource {
   void EndTurn() TY_REQUIRES(mu_);
   void Evaluate(Pending& pending) TY_REQUIRES(mu_);
   void Finish(Group& group, const absl::Status& flushed) TY_REQUIRES(mu_);
-  void Publish(const Record& record) TY_REQUIRES(mu_);
+  // What one watcher is to be told of.
+  using Delivery = std::pair<LocalWatcher*, std::shared_ptr<const WatchEvent>>;
+  void FindWatchers(const Record& record, std::vector<Delivery>& deliveries) const TY_REQUIRES(mu_);
+  void Deliver(std::vector<Delivery> deliveries) TY_REQUIRES(mu_);
   std::optional<WatchEvent> EventOf(const Record& record, bool with_previous) const TY_REQUIRES(mu_);
   void CallReadyWatchers() TY_EXCLUDES(mu_);
   void EndDueLeases();
   void TellProgress();
   void KeepHouse();
-  void TickWithoutKeeper();
+  void TickWithoutKeeper() override;
 
   void CatchUp(LocalWatcher& watcher) override;
   void Forget(LocalWatcher& watcher) override;

@@ -34,7 +34,7 @@ LocalWatcher::Ready LocalWatcher::ReadyState() const {
 }
 
 absl::StatusOr<WatchBatch> LocalWatcher::Next(absl::Duration timeout) {
-  source_.Tick();
+  source_.TickWithoutKeeper();
   const SteadyTime deadline = Clock::System().Steady() + timeout;
   while (true) {
     std::vector<PastEvent> past;
@@ -63,8 +63,16 @@ absl::StatusOr<WatchBatch> LocalWatcher::Next(absl::Duration timeout) {
           break;
       }
     }
-    if (!past.empty()) return Read(past);
-    source_.CatchUp(*this);
+    if (past.empty()) {
+      source_.CatchUp(*this);
+      continue;
+    }
+    absl::StatusOr<WatchBatch> batch = Read(past);
+    if (!batch.ok()) {  // for good: what comes next would hide the gap
+      MutexLock lock(mu_);
+      failure_ = batch.status();
+    }
+    return batch;
   }
 }
 
@@ -131,16 +139,21 @@ void LocalWatcher::Restart(absl::StatusOr<std::vector<PastEvent>> past) {
   changed_.SignalAll();
 }
 
-bool LocalWatcher::Push(const std::shared_ptr<const WatchEvent>& event) {
+bool LocalWatcher::Push(std::span<const std::shared_ptr<const WatchEvent>> events) {
   MutexLock lock(mu_);
   active_ = true;
-  if (behind_ || event->kv.mod_revision < next_revision_) return false;
+  if (behind_) return false;
+  bool added = false;
+  for (const auto& event : events) {
+    if (event->kv.mod_revision < next_revision_) continue;  // its start is still to come
+    queue_.push_back(event);
+    added = true;
+  }
+  if (!added) return false;
   progress_ = 0;
-  if (queue_.size() >= kMaxQueued) {
+  if (queue_.size() > kMaxQueued) {
     queue_.clear();
     behind_ = true;
-  } else {
-    queue_.push_back(event);
   }
   return Announce();
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ class WatchSource {
   virtual void CatchUp(LocalWatcher& watcher) = 0;
   virtual void Forget(LocalWatcher& watcher) = 0;
   // Time may have passed that nobody has noticed yet.
-  virtual void Tick() = 0;
+  virtual void TickWithoutKeeper() = 0;
 };
 
 // An event of the past, whose values are still to be read.
@@ -51,7 +52,8 @@ class LocalWatcher final : public Watcher {
   // For the store, which holds its own lock. Those that return bool return true when on_ready is to be
   // called.
   void Restart(absl::StatusOr<std::vector<PastEvent>> past);
-  bool Push(const std::shared_ptr<const WatchEvent>& event);
+  // All that one group of transactions has for this watcher.
+  bool Push(std::span<const std::shared_ptr<const WatchEvent>> events);
   bool PushProgress(Revision revision);
   void CallOnReady() const;
 

@@ -85,10 +85,8 @@ class Mvcc::Evaluation {
     const bool newest = request.revision == 0;
     std::map<std::string, KeyValue> found;
     absl::Status status;
-    // One more than the limit tells whether there are more; own writes may hide that many.
-    const std::size_t enough = request.limit == 0
-                                   ? SIZE_MAX
-                                   : static_cast<std::size_t>(request.limit) + 1 + (newest ? own_.size() : 0);
+    // One more than the limit tells whether there are more.
+    const std::size_t enough = request.limit == 0 ? SIZE_MAX : static_cast<std::size_t>(request.limit) + 1;
     const Revision at = newest ? state_.revision_ : request.revision;
     state_.index_.ForEach(request.range, at, [&](std::string_view key, const Version& version) {
       if (newest && own_.contains(key)) return true;

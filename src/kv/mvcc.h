@@ -1,4 +1,5 @@
-// Pure: the state of a local store and what a request changes in it. Decides; writes nothing.
+// The state of a local store and what a request changes in it. Decides; reads values it needs, and writes
+// nothing.
 //
 //   request --Evaluate--> records --Journal::Stage--> locations --Apply--> state that the next request sees
 //                                                  \--Flush failed: Undo, newest first

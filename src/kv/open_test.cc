@@ -59,20 +59,35 @@ TEST(ParseStoreUrl, SaysWhatIsWrongAndWhatIsRight) {
       {"etcd://a:0", "'a:0' is not HOST or HOST:PORT"},
       {"etcd://a:99999", "'a:99999' is not HOST or HOST:PORT"},
       {"etcd://a,,b", "'' is not HOST or HOST:PORT"},
-      {"etcd://u:p@a", "is not HOST or HOST:PORT"},
+      {"etcd://u:p@a", "a user goes into ?user=NAME"},
+      {"etcd://[zz]:1", "is not HOST or HOST:PORT"},
+      {"etcd://a?ca=", "option 'ca' needs a value"},
+      {"etcd://a?timeout=1s&timeout=2s", "option 'timeout' is given twice"},
+      {"etcd://a?timeout=inf", "'inf' is no time"},
+      {"etcd://a?password-file=/etc/hostname", "a password-file goes with a user"},
       {"etcd://[::1:7", "is not HOST or HOST:PORT"},
       {"etcd://a?colour=red",
        "unknown option 'colour': there are ca, cert, key, user, password-file and timeout"},
-      {"etcd://a?timeout=soon", "'soon' is no time"},
+      {"etcd://a?timeout=soon", "'soon' is no time above 0 and up to 1h"},
       {"etcd://a?cert=/c", "cert and key go together"},
       {"etcd://a?user=u", "set TRAINYARD_ETCD_PASSWORD or add &password-file=FILE"},
-      {"etcd://a?user=u&password-file=/no/such", "cannot read the password file /no/such"},
+      {"etcd://a?user=u&password-file=/no/such", "cannot read /no/such"},
   };
   for (const auto& [url, message] : cases) {
     const auto parsed = ParseStoreUrl(url, kEnvironment);
     EXPECT_FALSE(parsed.ok()) << url;
     EXPECT_THAT(Message(parsed.status()), HasSubstr(message)) << url;
   }
+}
+
+TEST(ParseStoreUrl, RepeatsNoSecret) {
+  for (const char* url : {"etcd://root:hunter2@a:1", "etcd://a?user=root&password=hunter2"}) {
+    EXPECT_THAT(Message(ParseStoreUrl(url, kEnvironment).status()), testing::Not(HasSubstr("hunter2")));
+  }
+}
+
+TEST(ParseStoreUrl, NeedsAHomeForTheTilde) {
+  EXPECT_THAT(Message(ParseStoreUrl("embedded:~/x", {}).status()), HasSubstr("HOME is not set"));
 }
 
 }  // namespace

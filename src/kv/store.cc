@@ -28,6 +28,8 @@ Compare Make(std::string_view key, Compare::Target target, Compare::Relation rel
 
 std::string Shown(std::string_view key) { return StrCat("'", Escaped(key), "'"); }
 
+std::size_t SizeOf(const KeyRange& range) { return range.begin.size() + (range.end ? range.end->size() : 0); }
+
 absl::Status TooLarge(std::string_view what, std::size_t bytes) {
   return absl::InvalidArgumentError(
       StrCat(what, " has ", bytes, " bytes, above the limit of ", kMaxRequestBytes,
@@ -42,14 +44,15 @@ absl::Status ValidateBranch(const std::vector<Op>& ops, std::size_t& bytes) {
     if (const auto* put = std::get_if<PutOp>(&op)) {
       TY_RETURN_IF_ERROR(ValidateKey(put->key));
       const std::size_t size = put->key.size() + put->value.size() + kOpOverhead;
-      if (size > kMaxRequestBytes)
-        return TooLarge(StrCat("the value of ", Shown(put->key)), put->value.size());
+      if (size > kMaxRequestBytes) return TooLarge(StrCat("the request to put ", Shown(put->key)), size);
       bytes += size;
       puts.push_back(put->key);
     } else if (const auto* del = std::get_if<DeleteOp>(&op)) {
-      bytes += del->range.begin.size() * 2 + kOpOverhead;
+      bytes += SizeOf(del->range) + kOpOverhead;
     } else {
-      TY_RETURN_IF_ERROR(Validate(std::get<GetOp>(op).request));
+      const RangeRequest& get = std::get<GetOp>(op).request;
+      TY_RETURN_IF_ERROR(Validate(get));
+      bytes += SizeOf(get.range) + kOpOverhead;
     }
   }
   std::ranges::sort(puts);
@@ -81,6 +84,11 @@ KeyRange KeyRange::From(std::string_view begin) { return {std::string(begin), st
 
 KeyRange KeyRange::Between(std::string_view begin, std::string_view end) {
   return {std::string(begin), std::string(end)};
+}
+
+bool KeyRange::Empty() const {
+  static const std::string first(1, '\0');  // of all keys, since none is empty
+  return end && *end <= std::max(begin, first);
 }
 
 std::optional<std::string_view> KeyRange::AsKey() const {
@@ -155,6 +163,13 @@ absl::Status Validate(const RangeRequest& request) {
   if (request.limit < 0 || request.revision < 0) {
     return absl::InvalidArgumentError("a range's limit and revision must not be negative");
   }
+  return absl::OkStatus();
+}
+
+absl::Status Validate(const WatchRequest& request) {
+  if (request.start_revision < 0)
+    return absl::InvalidArgumentError("a watch cannot start at a negative revision");
+  if (request.range.Empty()) return absl::InvalidArgumentError("a watch needs a range that can hold a key");
   return absl::OkStatus();
 }
 

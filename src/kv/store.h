@@ -58,6 +58,8 @@ struct KeyRange {
   static KeyRange Between(std::string_view begin, std::string_view end);
 
   bool Contains(std::string_view key) const { return key >= begin && (!end || key < *end); }
+  // No key can be in it.
+  bool Empty() const;
   // The one key that this range is of, if it is of one.
   std::optional<std::string_view> AsKey() const;
   // The prefix that this range is of, if it is of one.
@@ -159,11 +161,12 @@ struct WatchRequest {
   Revision start_revision = 0;  // the first to be shown; 0: the next one
   bool with_previous = false;   // fill WatchEvent::previous where it has not been compacted away
   bool progress = false;        // notify of progress while there are no events
-  // Called when a batch becomes ready that was not, with no lock held. Must not block or call the store.
+  // Called when a batch becomes ready that was not, with no lock held. Must not block, call the store or
+  // destroy the watcher.
   std::function<void()> on_ready;
 };
 
-// One watch, owned by its caller, used by one thread at a time except where said. Ends with its store.
+// One watch, owned by its caller, used by one thread at a time except where said. Must go before its store.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -192,8 +195,9 @@ class Store {
   // Returns when the change is durable. InvalidArgument: the request breaks a rule or a limit; the message
   // says which. NotFound: a lease that it names does not exist.
   virtual absl::StatusOr<TxnResult> Txn(const TxnRequest& request) = 0;
-  // The same, without waiting: `done` is called once, on a thread of the store's, and must not block. Two
-  // that are under way together may be made in either order.
+  // The same, without waiting for the change to be made: `done` is called once and must not block; on a
+  // thread of the store's, or at once and on this one if the request is invalid or the store has no thread.
+  // Two that are under way together may be made in either order.
   virtual void TxnAsync(TxnRequest request, TxnDone done) = 0;
 
   virtual absl::StatusOr<std::unique_ptr<Watcher>> Watch(WatchRequest request) = 0;
@@ -207,7 +211,7 @@ class Store {
   // Forgets what was superseded before `revision`; later reads and watches of that past get IsCompacted().
   virtual absl::Status Compact(Revision revision) = 0;
 
-  // The URL that opens it, without secrets.
+  // Which store it is, as a URL, for messages: without options and secrets.
   virtual std::string Url() const = 0;
 
   // Shorthands.
@@ -223,6 +227,7 @@ bool IsCompacted(const absl::Status& status);
 // OK if the request keeps the rules and limits above. Every store checks it before anything else.
 absl::Status Validate(const TxnRequest& request);
 absl::Status Validate(const RangeRequest& request);
+absl::Status Validate(const WatchRequest& request);
 absl::Status ValidateKey(std::string_view key);
 absl::Status ValidateTtl(absl::Duration ttl);
 

@@ -105,6 +105,19 @@ TEST_P(Keys, PagesThroughARangeAtOneRevision) {
   EXPECT_FALSE(second.more) << "the limit was reached exactly";
 }
 
+TEST_P(Keys, FindsAndDeletesNothingInAnEmptyRange) {
+  Put("a", "1");
+  Put("b", "1");
+  const std::string zero(1, '\0');
+  for (const KeyRange& range :
+       {KeyRange::Between(K("b"), K("a")), KeyRange::Between(K("a"), K("a")), KeyRange::Between(K("a"), ""),
+        KeyRange::Between(K("a"), zero), KeyRange::Key(""), KeyRange::Between("", zero)}) {
+    EXPECT_THAT(Names(Range({.range = range})), ElementsAre());
+    EXPECT_EQ(Delete(range), 0);
+  }
+  EXPECT_THAT(Names(Range({.range = All()})), ElementsAre("a", "b"));
+}
+
 TEST_P(Keys, LeavesValuesOutWhenOnlyKeysAreAskedFor) {
   Put("a", "long value");
   const RangeResult result = Range({.range = All(), .keys_only = true});

@@ -1,6 +1,8 @@
 // Large values over every store.
 #include "kv/large_value.h"
 
+#include <thread>
+
 #include "tests/contract/store_contract.h"
 
 namespace trainyard::kv {
@@ -60,6 +62,31 @@ TEST_P(LargeValues, AreSweptUpAfterAWriterThatDied) {
   ASSERT_TRUE(store().Put(K("v/.chunk/zzzzzzzz-dead/000000"), "left behind").ok());
   ASSERT_TRUE(PutLarge(store(), ids_, K("v"), Value(2 << 20, 'a')).ok());
   EXPECT_EQ(Stored(), 3u);
+}
+
+TEST_P(LargeValues, StayWholeWhenManyWriteAtOnce) {
+  constexpr int kWriters = 4;
+  std::vector<std::thread> writers;
+  for (int i = 0; i < kWriters; ++i) {
+    writers.emplace_back([&, i] {
+      IdSource ids(static_cast<std::uint64_t>(100 + i));
+      for (int round = 0; round < 5; ++round) {
+        const auto put = PutLarge(store(), ids, K("v"), Value(1500000, static_cast<char>('a' + i)));
+        EXPECT_TRUE(put.ok() || absl::IsAborted(put.status())) << put.status();
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  const auto read = GetLarge(store(), K("v"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE((*read)->value == Value(1500000, (*read)->value[0]));
+  EXPECT_EQ(Stored(), 3u) << "the losers left nothing";
+}
+
+TEST_P(LargeValues, SayWhenAHeadIsNonsense) {
+  Put("v", "trainyard-chunks 1 5b6c4652 99999999999999 99999999999999 d280b0c4");
+  const absl::Status status = GetLarge(store(), K("v")).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
 }
 
 TEST_P(LargeValues, SayWhenAChunkIsGone) {

@@ -68,6 +68,36 @@ TEST_P(Leases, LastAsLongAsTheyAreKeptAlive) {
   EXPECT_EQ(Get("kept")->value, "1");
 }
 
+TEST_P(Leases, EndWhileOthersWriteWithoutWaiting) {
+  Mutex mu;
+  CondVar changed;
+  int under_way = 0;
+  int failed = 0;
+  const Lease lease = Grant(absl::Seconds(1));
+  Put("leased", "1", lease.id);
+  const auto watcher = Watch({.range = KeyRange::Key(K("leased"))});
+  bool ended = false;
+  for (int i = 0; !ended; ++i) {
+    {
+      MutexLock lock(mu);
+      while (under_way >= 16) changed.Wait(mu);
+      ++under_way;
+    }
+    store().TxnAsync({.then = {PutOp{K(StrCat("k", i % 50)), "x"}}},
+                     [&](const absl::StatusOr<TxnResult>& result) {
+                       MutexLock lock(mu);
+                       failed += result.ok() ? 0 : 1;
+                       --under_way;
+                       changed.SignalAll();
+                     });
+    LetPass(absl::Milliseconds(1));
+    ended = watcher->Next(absl::ZeroDuration()).ok();
+  }
+  MutexLock lock(mu);
+  while (under_way > 0) changed.Wait(mu);
+  EXPECT_EQ(failed, 0);
+}
+
 TEST_P(Leases, LetGoOfAKeyThatIsPutWithoutThem) {
   const Lease first = Grant(absl::Hours(1));
   const Lease second = Grant(absl::Hours(1));

@@ -103,6 +103,48 @@ TEST_P(Watches, EndWhenCancelledAlsoInTheMiddleOfAWait) {
   EXPECT_TRUE(absl::IsCancelled(watcher->Next().status()));
 }
 
+TEST_P(Watches, StayCancelledWhateverHappensAfterwards) {
+  const auto watcher = Watch({.range = All()});
+  const auto other = Watch({.range = All()});
+  watcher->Cancel();
+  Put("a", "1");
+  EXPECT_THAT(NextEvents(*other, 1), ElementsAre("put a=1"));
+  EXPECT_TRUE(absl::IsCancelled(watcher->Next(absl::ZeroDuration()).status()));
+}
+
+TEST_P(Watches, GiveAReaderThatWaitsEveryTransactionWhole) {
+  constexpr int kTxns = 300;
+  const auto watcher = Watch({.range = All()});
+  std::thread writer([&] {
+    for (int i = 0; i < kTxns; ++i) {
+      const std::string value = std::to_string(i);
+      Txn({.then = {PutOp{K("a"), value}, PutOp{K("b"), value}, PutOp{K("c"), value}}});
+    }
+  });
+  std::vector<std::string> expected;
+  for (int i = 0; i < kTxns; ++i) {
+    for (const char* name : {"a", "b", "c"}) expected.push_back(StrCat("put ", name, "=", i));
+  }
+  std::vector<std::string> seen;
+  while (seen.size() < expected.size()) {
+    const auto batch = watcher->Next(kPatience);
+    if (!batch.ok()) {
+      ADD_FAILURE() << batch.status() << " after " << seen.size() << " events";
+      break;
+    }
+    EXPECT_EQ(batch->events.size() % 3, 0u) << "a transaction was split";
+    for (const WatchEvent& event : batch->events) seen.push_back(Show(event));
+  }
+  writer.join();
+  EXPECT_EQ(seen, expected);
+}
+
+TEST_P(Watches, RefuseARangeThatCanHoldNoKey) {
+  EXPECT_TRUE(absl::IsInvalidArgument(store().Watch({.range = KeyRange::Between("b", "a")}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(store().Watch({.range = KeyRange::Key("")}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(store().Watch({.range = All(), .start_revision = -1}).status()));
+}
+
 TEST_P(Watches, CallOnReadyOnceUntilDrained) {
   std::atomic<int> calls = 0;
   Mutex mu;

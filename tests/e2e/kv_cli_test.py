@@ -90,7 +90,7 @@ class EmbeddedStore(Case):
         value = os.urandom(5 << 20)
         with open(path, "wb") as file:
             file.write(value)
-        self.fails(self.kv("put", "large", "-f", path), 1, "1.5 MiB request limit", "--chunked")
+        self.fails(self.kv("put", "large", "-f", path), 1, "1.5 MiB", "--chunked")
         self.ok("put", "large", "-f", path, "--chunked")
         self.assertEqual(self.kv("get", "large", "--chunked").stdout, value)
         self.assertEqual(self.ok("del", "large", "--chunked"), "1\n")
@@ -142,7 +142,7 @@ class BadInput(Case):
         self.fails(self.kv("range", "a", "--limit", "many"), 2, "'many' is no whole number")
         self.fails(self.kv("put", "a", "1", "--ttl", "soon"), 2, "'soon' is no time")
         self.fails(self.kv("put", "a", "1", "--ttl", "-5s"), 2, "time to live must be above 0")
-        self.fails(self.kv("del", "", "--prefix"), 1, "a key must not be empty")
+        self.fails(self.kv("del", "", "--prefix"), 2, "KEY must not be empty")
         self.assertEqual(os.listdir(self.folder), [], "and none of it made a store")
 
     def test_wrong_url(self):
@@ -150,7 +150,7 @@ class BadInput(Case):
                           ("etcd://", "is not HOST or HOST:PORT"),
                           ("etcd://h:p", "'h:p' is not HOST or HOST:PORT"),
                           ("embedded:", "a folder must follow")]:
-            self.fails(run("kv", "get", "k", "--store", url), 1, "bad store URL '%s'" % url, part)
+            self.fails(run("kv", "get", "k", "--store", url), 2, "bad store URL '%s'" % url, part)
 
     def test_store_that_is_not_there(self):
         self.fails(self.kv("get", "k"), 1, "there is no store in %s/store: check the path" % self.folder)
@@ -244,6 +244,50 @@ class BadInput(Case):
         self.fails(self.kv("put", "k", "2"), 1, "Read-only file system", os.path.join(point, "other"))
         subprocess.run(["mount", "-o", "remount,rw", point], check=True)
         self.store = "embedded:" + os.path.join(point, "store")
+        self.assertEqual(self.ok("get", "k"), "1")
+
+    def test_closed_standard_descriptors(self):
+        self.ok("put", "k", "1")
+        self.ok("put", "l", "1")
+        for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            for command in ("get k", "range '' --limit 1", "put k 1", "watch '' --timeout 10ms"):
+                done = subprocess.run(["sh", "-c", "exec %s kv %s --store %s %s" %
+                                       (TRAINYARD, command, self.store, closed)], capture_output=True, check=False)
+                self.assertEqual(done.returncode, 1, command + closed + done.stderr.decode())
+        self.assertEqual(self.ok("range", "", "-o", "name"), "k\nl\n", "what was printed landed in no file of the store")
+        done = self.kv("put", "k", "-f", "-", preexec_fn=lambda: os.close(0), stdin=None)
+        self.fails(done, 1, "cannot read standard input")
+        self.assertEqual(self.ok("get", "k"), "1")
+
+    def test_files_that_hold_no_value(self):
+        self.fails(self.kv("put", "k", "-f", "/"), 1, "cannot read /: Is a directory")
+        self.fails(self.kv("put", "k", "-f", "/no/such"), 1, "cannot read /no/such: No such file")
+        self.fails(self.kv("put", "k", "-f", "/dev/zero"), 1, "/dev/zero has more than 1.5 MiB", "--chunked")
+
+    def test_stale_manifest(self):
+        self.ok("put", "k0", "1")
+        manifest = os.path.join(self.folder, "store", "MANIFEST")
+        shutil.copy(manifest, os.path.join(self.folder, "old"))
+        for i in range(7):
+            self.ok("put", "k%d" % i, "-f", "-", stdin=b"x" * 700000)
+        files = sorted(os.listdir(os.path.dirname(manifest)))
+        shutil.copy(manifest, os.path.join(self.folder, "new"))
+        shutil.copy(os.path.join(self.folder, "old"), manifest)
+        self.fails(self.kv("range", ""), 1, "MANIFEST is out of date")
+        self.assertEqual(sorted(os.listdir(os.path.dirname(manifest))), files)
+        shutil.copy(os.path.join(self.folder, "new"), manifest)
+        self.assertEqual(len(self.ok("range", "", "-o", "name").split()), 7)
+
+    def test_no_home(self):
+        done = subprocess.run(["env", "-u", "HOME", "-u", "TRAINYARD_HOME", "-u", "TRAINYARD_STORE", TRAINYARD, "kv", "put", "k", "1"],
+                              capture_output=True, check=False)
+        self.fails(done, 2, "HOME is not set")
+
+    def test_file_size_limit(self):
+        self.ok("put", "k", "1")
+        done = subprocess.run(["sh", "-c", "ulimit -f 1500; exec \"$0\" kv put big -f - --store \"$1\"", TRAINYARD, self.store],
+                              input=b"x" * 1400000, capture_output=True, check=False)
+        self.fails(done, 1, "File too large")
         self.assertEqual(self.ok("get", "k"), "1")
 
     def test_full_standard_output(self):

@@ -2,7 +2,6 @@
 #include "kv/etcd/etcd_store.h"
 
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -232,7 +231,10 @@ TEST(EtcdStore, SpeaksTlsAndShowsItsCertificate) {
   EXPECT_TRUE(absl::IsUnavailable(Open(plain)->Get("a").status())) << "without TLS";
   EtcdOptions missing = options;
   missing.ca_file = certs / "nowhere.crt";
-  EXPECT_THAT(Message(OpenEtcdStore(missing).status()), HasSubstr("cannot read the certificate authority"));
+  EXPECT_THAT(Message(OpenEtcdStore(missing).status()), HasSubstr("nowhere.crt: No such file"));
+  missing.ca_file = certs / "client.csr.txt";
+  std::ofstream(missing.ca_file) << "no certificate";
+  EXPECT_THAT(Message(OpenEtcdStore(missing).status()), HasSubstr("is not in PEM format"));
 }
 
 }  // namespace

@@ -77,38 +77,37 @@ DiskJournal::~DiskJournal() {
 }
 
 absl::Status DiskJournal::ReadOrCreate() {
-  if (!options_.create &&
-      absl::IsNotFound(files_.Open(StrCat(folder_, "/MANIFEST"), FileSystem::Mode::kOpen).status())) {
+  if (options_.create) TY_RETURN_IF_ERROR(files_.MakeFolder(folder_));
+  const absl::StatusOr<std::vector<std::string>> names = files_.List(folder_);
+  const bool nothing = names.ok() && std::ranges::none_of(*names, [](const std::string& name) {
+                         return name == "MANIFEST" || name.ends_with(".seg");
+                       });
+  if (!options_.create && (nothing || absl::IsNotFound(names.status()))) {
     return absl::NotFoundError(StrCat("there is no store in ", folder_, ": check the path"));
   }
-  TY_RETURN_IF_ERROR(files_.MakeFolder(folder_));
-  TY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(folder_));
-  if (const auto foreign = std::ranges::find_if_not(names, IsOurs);
-      foreign != names.end() && std::ranges::find(names, "MANIFEST") == names.end()) {
+  TY_RETURN_IF_ERROR(names);
+  if (const auto foreign = std::ranges::find_if_not(*names, IsOurs); foreign != names->end() && nothing) {
     return absl::FailedPreconditionError(
         StrCat(folder_, " is not a store: it holds ", *foreign, "; name a new or an empty folder"));
   }
   auto lock = files_.Lock(StrCat(folder_, "/LOCK"));
-  if (!lock.ok()) {
-    return absl::IsFailedPrecondition(lock.status())
-               ? absl::FailedPreconditionError(StrCat("the store ", folder_, " ", lock.status().message()))
-               : lock.status();
+  if (absl::IsFailedPrecondition(lock.status())) {
+    return absl::FailedPreconditionError(StrCat("the store ", folder_, " ", lock.status().message()));
   }
+  TY_RETURN_IF_ERROR(lock);
   lock_ = *std::move(lock);
 
   absl::StatusOr<Manifest> manifest = ReadManifest(files_, folder_);
-  if (absl::IsNotFound(manifest.status())) {
-    TY_RETURN_IF_ERROR(Create());
-  } else {
-    TY_RETURN_IF_ERROR(manifest);
-    MutexLock guard(mu_);
-    manifest_ = *std::move(manifest);
-    for (const ManifestEntry& entry : manifest_) {
-      TY_ASSIGN_OR_RETURN(segments_[entry.id], Segment::Open(files_, folder_, entry));
-    }
-    active_ = segments_[manifest_.back().id];
+  if (absl::IsNotFound(manifest.status())) return Create();
+  TY_RETURN_IF_ERROR(manifest);
+  MutexLock guard(mu_);
+  manifest_ = *std::move(manifest);
+  for (const ManifestEntry& entry : manifest_) {
+    TY_ASSIGN_OR_RETURN(segments_[entry.id], Segment::Open(files_, folder_, entry));
+    next_id_ = std::max(next_id_, entry.id + 1);
   }
-  return RemoveStrays();
+  active_ = segments_[manifest_.back().id];
+  return absl::OkStatus();
 }
 
 absl::Status DiskJournal::Create() {
@@ -132,29 +131,42 @@ absl::Status DiskJournal::Create() {
   manifest_ = manifest;
   active_ = segment;
   segments_[1] = std::move(segment);
+  next_id_ = 2;
   return absl::OkStatus();
 }
 
-// What a crash left behind between making a file and naming it in the manifest, or the other way round.
-absl::Status DiskJournal::RemoveStrays() {
+// What a crash left behind between making a file and naming it in the manifest, or the other way round. It
+// holds nothing that the manifest's own segments do not: a record that is newer says that the manifest is not
+// this store's last.
+absl::Status DiskJournal::RemoveStrays(Revision newest) {
   TY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(folder_));
-  MutexLock lock(mu_);
   std::vector<std::string> known = {"LOCK", "MANIFEST", "ACKED"};
-  for (const ManifestEntry& entry : manifest_) {
-    known.push_back(SegmentName(entry.id));
-    next_id_ = std::max(next_id_, entry.id + 1);
+  {
+    MutexLock lock(mu_);
+    for (const ManifestEntry& entry : manifest_) known.push_back(SegmentName(entry.id));
   }
+  std::vector<std::string> strays;
   for (const std::string& name : names) {
     if (!IsOurs(name) || std::ranges::find(known, name) != known.end()) continue;
-    TY_RETURN_IF_ERROR(files_.Remove(StrCat(folder_, "/", name)));
+    const std::string path = StrCat(folder_, "/", name);
+    TY_ASSIGN_OR_RETURN(const Revision last, Segment::LastRevision(files_, path));
+    if (last > newest) {
+      return absl::DataLossError(StrCat(path, " holds revision ", last, ", but MANIFEST knows only of ",
+                                        newest,
+                                        ": MANIFEST is out of date; put back a copy of the store's folder"));
+    }
+    strays.push_back(path);
   }
+  for (const std::string& path : strays) TY_RETURN_IF_ERROR(files_.Remove(path));
   return absl::OkStatus();
 }
 
 absl::Status DiskJournal::Recover(const Segment::Visit& visit) {
   std::uint64_t live = 0;
+  Revision newest = 0;
   const auto count = [&](const Record& record, const Location& location) {
     if (IsData(record)) live += location.length;
+    newest = std::max(newest, record.revision);
     visit(record, location);
   };
   const std::string mark_path = StrCat(folder_, "/ACKED");
@@ -181,6 +193,12 @@ absl::Status DiskJournal::Recover(const Segment::Visit& visit) {
                {{"file", active.path()}, {"offset", tail.end}});
     TY_RETURN_IF_ERROR(active.Scrub(tail.end, active.size()));
   }
+  TY_RETURN_IF_ERROR(RemoveStrays(newest));
+  // What was read may be in the kernel's memory only: it was written by a process that was killed before its
+  // sync. From here on others build on it.
+  TY_RETURN_IF_ERROR(active.Sync());
+  TY_RETURN_IF_ERROR(files_.SyncFolder(folder_));
+  Acknowledge(active.id(), tail.end);
   MutexLock lock(mu_);
   active_end_ = tail.end;
   live_bytes_ = live;
@@ -269,7 +287,12 @@ absl::Status DiskJournal::WriteParts(std::vector<Part>& parts) {
     // What needs room on the disk comes first, while there is nothing to take back.
     for (Part& part : parts) {
       if (part.segment != nullptr) continue;
-      TY_ASSIGN_OR_RETURN(part.segment, Segment::Create(files_, folder_, part.id, part.size));
+      auto made = Segment::Create(files_, folder_, part.id, part.size);
+      // On a disk that is nearly full, one that is just large enough may still fit.
+      if (absl::IsResourceExhausted(made.status()))
+        made = Segment::Create(files_, folder_, part.id, part.end());
+      TY_RETURN_IF_ERROR(made);
+      part.segment = *std::move(made);
     }
     TY_RETURN_IF_ERROR(WritePart(parts.front()));
     for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -290,9 +313,13 @@ absl::Status DiskJournal::WriteParts(std::vector<Part>& parts) {
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].segment != nullptr) (void)files_.Remove(parts[i].segment->path());
   }
-  MutexLock lock(mu_);
-  active_end_ = first.start;
-  return status;
+  {
+    MutexLock lock(mu_);
+    active_end_ = first.start;
+  }
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(
+      StrCat(status.message(), ": nothing was changed; free some space and try again"));
 }
 
 absl::Status DiskJournal::WritePart(const Part& part) {
@@ -372,8 +399,13 @@ void DiskJournal::PrepareSegments() {
     }
     // When it fails, so will the write that needs it, and that one says so to its caller.
     absl::StatusOr<std::shared_ptr<Segment>> segment = Segment::Create(files_, folder_, id, size);
+    if (!segment.ok()) continue;
     MutexLock lock(mu_);
-    if (segment.ok()) prepared_ = *std::move(segment);
+    if (prepared_ == nullptr) {
+      prepared_ = *std::move(segment);
+    } else {
+      (void)files_.Remove((*segment)->path());
+    }
   }
 }
 
@@ -391,14 +423,19 @@ absl::Status DiskJournal::Seal() {
   {
     MutexLock lock(mu_);
     if (!broken_.ok()) return broken_;
+    sealed_ = manifest_.size() - 1;
+    if (active_end_ == kSegmentHeader) return absl::OkStatus();  // all there is lies before it already
     next = NextPart(0);
   }
   if (next.segment == nullptr) {
     TY_ASSIGN_OR_RETURN(next.segment, Segment::Create(files_, folder_, next.id, next.size));
   }
   if (const absl::Status activated = Activate(next.segment); !activated.ok()) {
-    return absl::IsDataLoss(activated) ? Break(activated) : activated;
+    if (absl::IsDataLoss(activated)) return Break(activated);
+    (void)files_.Remove(next.segment->path());
+    return activated;
   }
+  Acknowledge(next.id, kSegmentHeader);
   MutexLock lock(mu_);
   sealed_ = manifest_.size() - 1;
   return absl::OkStatus();
@@ -490,12 +527,13 @@ absl::Status DiskJournal::Adopt(Rewritten rewritten) {
 }
 
 void DiskJournal::RemoveOld() {
-  MutexLock lock(mu_);
-  for (const auto& segment : old_) {
-    segments_.erase(segment->id());
-    (void)files_.Remove(segment->path());  // or the next start does
+  std::vector<std::shared_ptr<Segment>> old;
+  {
+    MutexLock lock(mu_);
+    old.swap(old_);
+    for (const auto& segment : old) segments_.erase(segment->id());
   }
-  old_.clear();
+  for (const auto& segment : old) (void)files_.Remove(segment->path());  // or the next start does
 }
 
 }  // namespace trainyard::kv

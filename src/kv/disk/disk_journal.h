@@ -85,7 +85,7 @@ class DiskJournal final : public Journal {
   DiskJournal(FileSystem& files, std::string folder, DiskJournalOptions options);
   absl::Status ReadOrCreate();
   absl::Status Create();
-  absl::Status RemoveStrays();
+  absl::Status RemoveStrays(Revision newest);
   std::uint64_t ReadAcknowledged(std::uint32_t segment) const;
   void Acknowledge(std::uint32_t segment, std::uint64_t end);
   std::uint64_t NextSize() const TY_REQUIRES(mu_);

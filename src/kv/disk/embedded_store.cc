@@ -16,7 +16,7 @@ class EmbeddedStore final : public LocalStore {
  public:
   EmbeddedStore(std::unique_ptr<DiskJournal> journal, Options options)
       : LocalStore(std::move(journal), std::move(options)) {}
-  ~EmbeddedStore() override { StopKeeper(); }
+  ~EmbeddedStore() override { StopKeeper(); }  // while AfterCompact() is still this class's
 
   absl::Status Recover() {
     TY_RETURN_IF_ERROR(
@@ -104,13 +104,18 @@ absl::Status EmbeddedStore::Rewrite() {
 
 absl::StatusOr<std::unique_ptr<LocalStore>> OpenEmbeddedStore(const std::string& folder,
                                                               EmbeddedOptions options) {
-  TY_ASSIGN_OR_RETURN(auto journal, DiskJournal::Open(*options.files, folder, options.journal));
+  auto journal = DiskJournal::Open(*options.files, folder, options.journal);
+  if (absl::IsPermissionDenied(journal.status())) {
+    return absl::PermissionDeniedError(
+        StrCat(journal.status().message(), ": a store needs a folder that this user may write to"));
+  }
+  TY_RETURN_IF_ERROR(journal);
   LocalStore::Options local;
   local.clock = options.clock;
   local.url = StrCat("embedded:", folder);
   local.keeper = options.keeper;
   local.progress_interval = options.progress_interval;
-  auto store = std::make_unique<EmbeddedStore>(std::move(journal), std::move(local));
+  auto store = std::make_unique<EmbeddedStore>(*std::move(journal), std::move(local));
   TY_RETURN_IF_ERROR(store->Recover());
   return store;
 }

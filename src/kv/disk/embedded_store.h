@@ -21,7 +21,7 @@ struct EmbeddedOptions {
 
 // Opens the store in `folder`, or makes one there. Leases get their whole time again. FailedPrecondition:
 // another process has it open (the message names it), or the folder is something else. DataLoss: it is
-// damaged (the message names the file and the place); nothing of it is changed.
+// damaged (the message names the file and the place); none of its records is changed.
 absl::StatusOr<std::unique_ptr<LocalStore>> OpenEmbeddedStore(const std::string& folder,
                                                               EmbeddedOptions options = {});
 

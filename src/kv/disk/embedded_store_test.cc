@@ -1,7 +1,5 @@
 #include "kv/disk/embedded_store.h"
 
-#include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -164,6 +162,98 @@ TEST_F(FakeDisk, LosesNothingAcknowledgedWhereverThePowerIsCut) {
   EXPECT_GT(cuts, 200) << "the workload is too small to prove anything";
 }
 
+TEST_F(FakeDisk, LosesNothingToAPowerCutThatFollowsAKilledProcess) {
+  // What the killed process had written was in the kernel's memory only. The next one builds on it.
+  for (int kill = 1;; ++kill) {
+    files_ = FakeFileSystem();
+    files_.CutPowerAt(kill);
+    Workload workload;
+    if (auto store = Open(); store.ok()) {
+      for (int i = 0; i < 25 && workload.status.ok(); ++i) workload.Step(**store, i);
+    } else {
+      workload.status = store.status();
+    }
+    if (workload.status.ok()) break;
+    files_.RestartProcess();
+    for (const int cut : {1, 2, 3, 4, 7, 11}) {
+      const FakeFileSystem::Image image = files_.Save();
+      Workload second;
+      {
+        auto store = Open();
+        ASSERT_TRUE(store.ok()) << "killed at " << kill << ": " << store.status();
+        second.acknowledged = Contents(**store);
+        EXPECT_TRUE(second.acknowledged == workload.acknowledged ||
+                    second.acknowledged == workload.attempted);
+        files_.CutPowerAt(cut);
+        for (int i = 0; i < 25 && second.status.ok(); ++i) second.Step(**store, i);
+        if (second.status.ok()) files_.CutPowerAt(1);
+      }
+      IdSource dice(static_cast<std::uint64_t>(kill * 100 + cut));
+      files_.RestorePower(dice);
+      auto store = Open();
+      ASSERT_TRUE(store.ok()) << "killed at " << kill << ", cut at " << cut << ": " << store.status();
+      const auto contents = Contents(**store);
+      EXPECT_TRUE(contents == second.acknowledged || contents == second.attempted)
+          << "killed at " << kill << ", cut at " << cut;
+      store->reset();
+      files_.Load(image);
+    }
+  }
+}
+
+TEST_F(FakeDisk, RefusesAManifestThatIsOlderThanTheSegments) {
+  std::string old;
+  {
+    const auto store = MustOpen();
+    ASSERT_TRUE(store->Put("first", "1").ok());
+    old = files_.Bytes("store/MANIFEST");
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(store->Put(StrCat("k", i), std::string(300, 'x')).ok());
+  }
+  const std::vector<std::string> before = files_.Paths();
+  files_.Bytes("store/MANIFEST") = old;
+  const absl::Status status = Open().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(files_.Paths(), before) << "and deletes nothing";
+}
+
+TEST_F(FakeDisk, KeepsHistoryAndLeasesThroughARewriting) {
+  Revision middle = 0;
+  Revision last = 0;
+  Lease lease;
+  const auto check = [&](LocalStore& store) {
+    EXPECT_EQ(store.Get("k", middle)->kv->value, "middle");
+    EXPECT_EQ(store.Get("k", middle)->kv->version, 201);
+    EXPECT_EQ(store.Get("k", last)->kv->value, "last");
+    EXPECT_FALSE(store.Get("ended", last)->kv);
+    EXPECT_TRUE(store.Get("ended", middle)->kv);
+    const auto watcher = *store.Watch({.range = KeyRange::From(""), .start_revision = middle});
+    std::vector<std::string> events;
+    for (auto batch = watcher->Next(absl::ZeroDuration()); batch.ok();
+         batch = watcher->Next(absl::ZeroDuration())) {
+      for (const WatchEvent& event : batch->events) events.push_back(event.kv.key + event.kv.value);
+    }
+    EXPECT_THAT(events, testing::ElementsAre("ended1", "kmiddle", "two", "one", "ended", "klast", "leasedx"));
+  };
+  {
+    const auto store = MustOpen();
+    lease = *store->GrantLease(absl::Seconds(10));
+    for (int i = 0; i < 200; ++i) ASSERT_TRUE(store->Put("k", std::to_string(i)).ok());
+    middle = store->Txn({.then = {PutOp{"ended", "1"}, PutOp{"k", "middle"}}})->revision;
+    ASSERT_TRUE(store->Txn({.then = {PutOp{"two", ""}, PutOp{"one", ""}}}).ok());
+    ASSERT_TRUE(store->Delete(KeyRange::Key("ended")).ok());
+    ASSERT_TRUE(store->Put("k", "last").ok());
+    last = *store->Put("leased", "x", lease.id);
+    const std::size_t files = files_.Paths().size();
+    ASSERT_TRUE(store->Compact(middle).ok());
+    EXPECT_LT(files_.Paths().size(), files) << "it was rewritten";
+    check(*store);
+  }
+  const auto store = MustOpen();
+  check(*store);
+  clock_.Advance(absl::Seconds(10));
+  EXPECT_FALSE(store->Get("leased", 0)->kv) << "the lease was copied too";
+}
+
 TEST_F(FakeDisk, SurvivesASecondCutDuringRecovery) {
   Workload workload;
   {
@@ -226,7 +316,6 @@ TEST_F(FakeDisk, NeverOpensDamagedDataAsIfItWereWhole) {
   }
   IdSource ids(1);
   int refused = 0;
-  const FakeFileSystem whole = files_;
   for (int trial = 0; trial < 1500; ++trial) {
     const std::vector<std::string> paths = files_.Paths();
     const std::string path = paths[ids.Below(paths.size())];
@@ -258,7 +347,6 @@ TEST_F(FakeDisk, NeverOpensDamagedDataAsIfItWereWhole) {
           << store.status();
       EXPECT_THAT(Message(store.status()), HasSubstr("store/")) << "the message names the file";
     }
-    // Also what recovery may have cleaned up is put back.
     files_.Bytes(path) = saved;
   }
   EXPECT_GT(refused, 300);

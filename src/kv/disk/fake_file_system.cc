@@ -91,6 +91,28 @@ void FakeFileSystem::RestorePower(IdSource& ids) {
   TY_CHECK(!locked_, "files are closed before the power returns");
 }
 
+FakeFileSystem::Image FakeFileSystem::Save() const {
+  Image image;
+  for (const auto& [path, inode] : now_) image.now[path] = *inode;
+  for (const auto& [path, inode] : synced_) image.synced[path] = *inode;
+  return image;
+}
+
+void FakeFileSystem::Load(const Image& image) {
+  TY_CHECK(!locked_, "files are closed before others take their place");
+  now_.clear();
+  synced_.clear();
+  for (const auto& [path, inode] : image.now) now_[path] = std::make_shared<Inode>(inode);
+  for (const auto& [path, inode] : image.synced) {
+    // A name that means the same file now and after a cut must go on doing so.
+    const auto it = image.now.find(path);
+    const bool same =
+        it != image.now.end() && it->second.now == inode.now && it->second.synced == inode.synced;
+    synced_[path] = same ? now_[path] : std::make_shared<Inode>(inode);
+  }
+  cut_at_ = fail_at_ = 0;
+}
+
 absl::Status FakeFileSystem::MakeFolder(const std::string&) { return Power(); }
 
 absl::StatusOr<std::vector<std::string>> FakeFileSystem::List(const std::string& path) {

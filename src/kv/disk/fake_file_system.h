@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +29,23 @@ class FakeFileSystem final : public FileSystem {
   void FailChange(int n, absl::Status status);
   // From the n-th changing call on (from 1), every call fails: the power is off.
   void CutPowerAt(int n);
+  // The calls work again, and nothing is lost: it was the process that ended, not the power.
+  void RestartProcess() { cut_at_ = fail_at_ = 0; }
   // The power comes back. Each 512-byte sector and each name that was changed and not synced is, by the dice
   // of `ids`, as it was or as it became; what was synced is there. All files must have been closed.
   void RestorePower(IdSource& ids);
+
+  // All files as they are now, to try several futures from one past.
+  struct Inode {
+    std::string now;
+    std::string synced;
+  };
+  struct Image {
+    std::map<std::string, Inode> now;
+    std::map<std::string, Inode> synced;
+  };
+  Image Save() const;
+  void Load(const Image& image);
 
   // A file's bytes, to look at and to damage.
   std::string& Bytes(const std::string& path);
@@ -40,10 +53,6 @@ class FakeFileSystem final : public FileSystem {
 
  private:
   friend class FakeFile;
-  struct Inode {
-    std::string now;
-    std::string synced;
-  };
   using Names = std::map<std::string, std::shared_ptr<Inode>>;
 
   absl::Status Change(const std::string& what);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/strings/str_format.h"
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -41,19 +40,17 @@ std::string Print(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> ParseManifest(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find('\n'));
   const std::size_t last = text.rfind("checksum ");
-  if (last == std::string_view::npos ||
-      text.substr(last) != StrCat("checksum ", Hex32(Crc32c(text.substr(0, last))), "\n")) {
-    return absl::DataLossError("its checksum is wrong");
+  const bool whole = last != std::string_view::npos &&
+                     text.substr(last) == StrCat("checksum ", Hex32(Crc32c(text.substr(0, last))), "\n");
+  if (whole && first != kFirstLine && first.starts_with(kFirstWord)) {
+    return absl::FailedPreconditionError("it was written by a newer trainyard: use that version");
   }
+  if (!whole) return absl::DataLossError("its checksum is wrong: put back a copy of the store's folder");
   std::vector<std::string_view> lines = Split(text.substr(0, last), '\n');
   lines.pop_back();  // what follows the last newline
-  if (lines.empty() || lines[0] != kFirstLine) {
-    if (!lines.empty() && lines[0].starts_with(kFirstWord)) {
-      return absl::FailedPreconditionError("it was written by a newer trainyard: use that version");
-    }
-    return absl::DataLossError("it is not a trainyard manifest");
-  }
+  if (lines.empty() || first != kFirstLine) return absl::DataLossError("it is not a trainyard manifest");
   Manifest manifest;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const std::optional<ManifestEntry> entry = ParseEntry(lines[i]);

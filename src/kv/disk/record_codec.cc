@@ -58,8 +58,8 @@ void Encode(const Record& record, const RecordPlace& place, std::string& out) {
   Put(at + 48, record.lease);
   Put(at + 56, static_cast<std::uint32_t>(record.key.size()));
   Put(at + 60, static_cast<std::uint32_t>(record.value.size()));
-  std::memcpy(at + kRecordHeader, record.key.data(), record.key.size());
-  std::memcpy(at + kRecordHeader + record.key.size(), record.value.data(), record.value.size());
+  out.replace(start + kRecordHeader, record.key.size(), record.key);
+  out.replace(start + kRecordHeader + record.key.size(), record.value.size(), record.value);
   Put(at, Checksum({at, length}, place.segment, place.offset));
 }
 

@@ -91,6 +91,23 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem& files, const 
   return segment;
 }
 
+absl::StatusOr<Revision> Segment::LastRevision(FileSystem& files, const std::string& path) {
+  const std::size_t slash = path.rfind('/') + 1;
+  const auto id = ParseNumber<std::uint32_t>(std::string_view(path).substr(slash, path.rfind('.') - slash));
+  if (!id) return 0;
+  TY_ASSIGN_OR_RETURN(const auto file, files.Open(path, FileSystem::Mode::kOpen));
+  TY_ASSIGN_OR_RETURN(const std::uint64_t size, file->Size());
+  TY_ASSIGN_OR_RETURN(const std::string bytes, file->ReadAt(0, size));
+  Revision newest = 0;
+  for (std::uint64_t at = kSegmentHeader; at < bytes.size();) {
+    const absl::StatusOr<DecodedRecord> decoded = Decode(std::string_view(bytes).substr(at), *id, at);
+    if (!decoded.ok()) break;
+    newest = std::max(newest, decoded->record.revision);
+    at += decoded->length;
+  }
+  return newest;
+}
+
 absl::StatusOr<std::string> Segment::ReadValue(const Location& location) const {
   TY_ASSIGN_OR_RETURN(std::string bytes, file_->ReadAt(location.offset, location.length));
   const absl::StatusOr<DecodedRecord> decoded = Decode(bytes, id_, location.offset);

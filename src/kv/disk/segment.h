@@ -29,6 +29,9 @@ class Segment final : public RecordSource {
   static absl::StatusOr<std::shared_ptr<Segment>> Open(FileSystem& files, const std::string& folder,
                                                        const ManifestEntry& entry);
 
+  // The newest revision of the whole records at the start of any segment file, 0 if there are none.
+  static absl::StatusOr<Revision> LastRevision(FileSystem& files, const std::string& path);
+
   absl::StatusOr<std::string> ReadValue(const Location& location) const override;
 
   using Visit = std::function<void(const Record&, const Location&)>;

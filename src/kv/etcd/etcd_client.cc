@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <utility>
 
+#include "base/files.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -19,29 +19,38 @@ bool Contains(const grpc::Status& status, std::string_view text) {
   return status.error_message().find(text) != std::string::npos;
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path, std::string_view what) {
+// What gRPC has to say is for who debugs it; what a user needs to know is in our errors.
+void LogGrpc(gpr_log_func_args* line) {
+  log::Debug("grpc", {{"file", line->file}, {"line", line->line}, {"message", line->message}});
+}
+
+absl::StatusOr<std::string> ReadPem(const std::string& path, std::string_view what) {
   if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file || text.str().empty()) return absl::NotFoundError(StrCat("cannot read the ", what, " ", path));
-  return text.str();
+  TY_ASSIGN_OR_RETURN(std::string text, ReadFile(path, std::size_t{16} << 20));
+  if (text.find("-----BEGIN ") == std::string::npos) {
+    return absl::InvalidArgumentError(StrCat("the ", what, " ", path, " is not in PEM format"));
+  }
+  return text;
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(const EtcdOptions& options) {
   if (!options.tls) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions ssl;
-  TY_ASSIGN_OR_RETURN(ssl.pem_root_certs, ReadFile(options.ca_file, "certificate authority"));
-  TY_ASSIGN_OR_RETURN(ssl.pem_cert_chain, ReadFile(options.cert_file, "client certificate"));
-  TY_ASSIGN_OR_RETURN(ssl.pem_private_key, ReadFile(options.key_file, "client key"));
+  TY_ASSIGN_OR_RETURN(ssl.pem_root_certs, ReadPem(options.ca_file, "certificate authority"));
+  TY_ASSIGN_OR_RETURN(ssl.pem_cert_chain, ReadPem(options.cert_file, "client certificate"));
+  TY_ASSIGN_OR_RETURN(ssl.pem_private_key, ReadPem(options.key_file, "client key"));
   return grpc::SslCredentials(ssl);
 }
 
-grpc::ChannelArguments Arguments() {
+grpc::ChannelArguments Arguments(const EtcdOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  // How long one attempt to connect may take. With other members to turn to, short enough to leave time for
+  // them.
+  const auto members = static_cast<std::int64_t>(options.endpoints.size());
+  const absl::Duration patience = members == 1 ? options.timeout : options.timeout / (members + 1);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(patience)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // A member whose machine is gone answers nothing and closes nothing; etcd allows a ping every five seconds.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
@@ -73,7 +82,8 @@ EtcdOutcome Classify(const grpc::Status& status) {
     case grpc::StatusCode::UNAUTHENTICATED:
       return EtcdOutcome::kNewToken;
     default:
-      return EtcdOutcome::kRefused;
+      return Contains(status, "revision of auth store is old") ? EtcdOutcome::kNewToken
+                                                               : EtcdOutcome::kRefused;
   }
 }
 
@@ -113,6 +123,10 @@ absl::Status ToStatus(const grpc::Status& status, EtcdOutcome outcome, std::stri
     return absl::ResourceExhaustedError(
         StrCat(where, " is full: compact and defragment it, or raise its quota"));
   }
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return absl::UnimplementedError(
+        StrCat(where, " is no etcd 3.4 or later (", message, "): check the address"));
+  }
   return {static_cast<absl::StatusCode>(status.error_code()), StrCat(where, ": ", message)};
 }
 
@@ -125,10 +139,12 @@ void PauseBefore(EtcdMember& member) {
 }
 
 absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(EtcdOptions options) {
+  gpr_set_log_function(LogGrpc);
   TY_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
   std::unique_ptr<EtcdClient> client(new EtcdClient(std::move(options)));
   for (const std::string& address : client->options_.endpoints) {
-    const auto channel = grpc::CreateCustomChannel(StrCat("dns:///", address), credentials, Arguments());
+    const auto channel =
+        grpc::CreateCustomChannel(StrCat("dns:///", address), credentials, Arguments(client->options_));
     auto member = std::make_unique<EtcdMember>();
     member->address = address;
     member->channel = channel;
@@ -159,9 +175,9 @@ void EtcdClient::Leave(const EtcdMember& member) {
   if (members_[current_].get() == &member) current_ = (current_ + 1) % members_.size();
 }
 
-void EtcdClient::ForgetToken() {
+void EtcdClient::ForgetToken(const std::string& token) {
   MutexLock lock(mu_);
-  token_.clear();
+  if (token_ == token) token_.clear();  // else another thread has got a new one already
 }
 
 absl::StatusOr<std::string> EtcdClient::Token() {
@@ -192,11 +208,11 @@ absl::StatusOr<std::string> EtcdClient::Token() {
   return ToStatus(status, outcome == EtcdOutcome::kUnknown ? EtcdOutcome::kNotMade : outcome, where());
 }
 
-absl::Status EtcdClient::Prepare(grpc::ClientContext& context) {
-  if (options_.user.empty()) return absl::OkStatus();
-  TY_ASSIGN_OR_RETURN(const std::string token, Token());
+absl::StatusOr<std::string> EtcdClient::Prepare(grpc::ClientContext& context) {
+  if (options_.user.empty()) return std::string();
+  TY_ASSIGN_OR_RETURN(std::string token, Token());
   context.AddMetadata("token", token);
-  return absl::OkStatus();
+  return token;
 }
 
 absl::Status EtcdClient::Call(Kind kind, Revision asked, const Attempt& attempt) {
@@ -205,40 +221,45 @@ absl::Status EtcdClient::Call(Kind kind, Revision asked, const Attempt& attempt)
   for (std::size_t tried = 1;; ++tried) {
     EtcdMember& current = member();
     grpc::ClientContext context;
-    TY_RETURN_IF_ERROR(Prepare(context));
-    // A read may leave time to ask another member.
-    const absl::Duration left = deadline - Clock::System().Steady();
-    SetDeadline(context,
-                kind == Kind::kRead && members_.size() > 1 ? std::min(left, options_.timeout / 2) : left);
-    const grpc::Status status = attempt(current, context);
-    if (status.ok()) {
-      MutexLock lock(mu_);
-      answered_ = true;
-      return absl::OkStatus();
+    const absl::StatusOr<std::string> token = Prepare(context);
+    EtcdOutcome outcome = EtcdOutcome::kNotMade;
+    absl::Status failure = token.status();
+    if (token.ok()) {
+      // A read may leave time to ask another member.
+      const absl::Duration left = deadline - Clock::System().Steady();
+      SetDeadline(context,
+                  kind == Kind::kRead && members_.size() > 1 ? std::min(left, options_.timeout / 2) : left);
+      const grpc::Status status = attempt(current, context);
+      if (status.ok()) {
+        MutexLock lock(mu_);
+        answered_ = true;
+        return absl::OkStatus();
+      }
+      outcome = Classify(status);
+      if (outcome == EtcdOutcome::kNewToken && !options_.user.empty() && !had_new_token) {
+        had_new_token = true;
+        ForgetToken(*token);
+        continue;
+      }
+      if (outcome == EtcdOutcome::kNewToken) outcome = EtcdOutcome::kRefused;
+      if (outcome == EtcdOutcome::kUnknown && kind == Kind::kRead) outcome = EtcdOutcome::kNotMade;
+      failure = ToStatus(status, outcome, where(), asked);
+    } else if (!absl::IsUnavailable(failure)) {
+      return failure;
     }
-    EtcdOutcome outcome = Classify(status);
-    if (outcome == EtcdOutcome::kNewToken && !options_.user.empty() && !had_new_token) {
-      had_new_token = true;
-      ForgetToken();
-      continue;
-    }
-    if (outcome == EtcdOutcome::kUnknown && kind == Kind::kRead) outcome = EtcdOutcome::kNotMade;
-    if (outcome == EtcdOutcome::kRefused || outcome == EtcdOutcome::kNewToken) {
-      return ToStatus(status, EtcdOutcome::kRefused, where(), asked);
-    }
+    if (outcome == EtcdOutcome::kRefused) return failure;
     Leave(current);
-    bool answered = false;
-    {
-      MutexLock lock(mu_);
-      answered = answered_;
-    }
-    // A cluster that has never answered is more likely misspelt than restarting: each member is asked once.
-    const bool give_up = !answered && tried >= members_.size();
-    if (outcome == EtcdOutcome::kUnknown || give_up || Clock::System().Steady() >= deadline) {
-      return ToStatus(status, outcome, where(), asked);
-    }
+    if (outcome == EtcdOutcome::kUnknown || GiveUp(tried)) return failure;
     if (tried % members_.size() == 0) PauseBefore(member());
+    // Nothing is begun that has no time left: how a write ended that was never sent must not be in doubt.
+    if (Clock::System().Steady() >= deadline) return failure;
   }
+}
+
+// A cluster that has never answered is more likely misspelt than restarting: each member is asked once.
+bool EtcdClient::GiveUp(std::size_t tried) {
+  MutexLock lock(mu_);
+  return !answered_ && tried >= members_.size();
 }
 
 }  // namespace trainyard::kv

@@ -59,11 +59,12 @@ class EtcdClient {
 
   // For calls that last: a member, and a context with our token and without a deadline.
   EtcdMember& member();
-  absl::Status Prepare(grpc::ClientContext& context);
+  // Returns the token, which is empty where there are no users.
+  absl::StatusOr<std::string> Prepare(grpc::ClientContext& context);
   // The member has failed; the next one is asked from now on.
   void Leave(const EtcdMember& member);
   // A token that etcd refused is not used again.
-  void ForgetToken();
+  void ForgetToken(const std::string& token);
 
   const EtcdOptions& options() const { return options_; }
   std::string where() const;  // "etcd at 10.0.0.1:2379,10.0.0.2:2379"
@@ -71,6 +72,7 @@ class EtcdClient {
  private:
   explicit EtcdClient(EtcdOptions options) : options_(std::move(options)) {}
   absl::StatusOr<std::string> Token();
+  bool GiveUp(std::size_t tried);
 
   const EtcdOptions options_;
   std::vector<std::unique_ptr<EtcdMember>> members_;

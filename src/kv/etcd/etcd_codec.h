@@ -9,6 +9,11 @@ namespace trainyard::kv {
 // Any message with a key and a range_end.
 template <typename Message>
 void SetRange(const KeyRange& range, Message& message) {
+  if (range.Empty()) {  // which etcd would in part understand as one key, or as all
+    message.set_key("b");
+    message.set_range_end("a");
+    return;
+  }
   if (const auto key = range.AsKey()) {
     message.set_key(std::string(*key));
     return;

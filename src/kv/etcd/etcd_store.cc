@@ -1,6 +1,6 @@
 #include "kv/etcd/etcd_store.h"
 
-#include <atomic>
+#include <chrono>
 #include <utility>
 
 #include "base/executor.h"
@@ -52,6 +52,7 @@ class EtcdStore final : public Store {
 struct EtcdStore::AsyncTxn {
   TxnRequest request;
   TxnDone done;
+  EtcdMember* member = nullptr;
   grpc::ClientContext context;
   etcdserverpb::TxnRequest message;
   etcdserverpb::TxnResponse response;
@@ -122,8 +123,8 @@ void EtcdStore::TxnAsync(TxnRequest request, TxnDone done) {
     return;
   }
   auto txn = std::make_unique<AsyncTxn>();
-  if (const absl::Status prepared = client_->Prepare(txn->context); !prepared.ok()) {
-    done(prepared);
+  if (const auto prepared = client_->Prepare(txn->context); !prepared.ok()) {
+    done(prepared.status());
     return;
   }
   txn->message = ToProto(request);
@@ -135,8 +136,9 @@ void EtcdStore::TxnAsync(TxnRequest request, TxnDone done) {
     MutexLock lock(mu_);
     ++under_way_;
   }
+  txn->member = &client_->member();
   AsyncTxn* raw = txn.release();
-  client_->member().kv->async()->Txn(
+  raw->member->kv->async()->Txn(
       &raw->context, &raw->message, &raw->response, [this, raw](const grpc::Status& status) {
         executor_.Post([this, raw, status] { FinishAsync(std::unique_ptr<AsyncTxn>(raw), status); });
       });
@@ -149,6 +151,7 @@ void EtcdStore::FinishAsync(std::unique_ptr<AsyncTxn> txn, const grpc::Status& s
              outcome == EtcdOutcome::kNotMade || outcome == EtcdOutcome::kNewToken) {
     txn->done(Txn(txn->request));  // which finds another member, or gets a new token
   } else {
+    if (outcome == EtcdOutcome::kUnknown) client_->Leave(*txn->member);
     txn->done(ToStatus(status, outcome, client_->where()));
   }
   txn.reset();

@@ -1,5 +1,6 @@
 #include "kv/etcd/etcd_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -40,8 +41,7 @@ etcdserverpb::WatchRequest EtcdWatcher::CreateRequest(std::int64_t id) const {
 absl::StatusOr<WatchBatch> EtcdWatcher::Next(absl::Duration timeout) {
   const SteadyTime deadline = Clock::System().Steady() + timeout;
   MutexLock lock(watches_.mu_);
-  while (true) {
-    if (!queue_.empty()) break;
+  while (queue_.empty()) {
     if (!failure_.ok()) return failure_;
     if (behind_) {
       behind_ = false;
@@ -64,26 +64,22 @@ absl::StatusOr<WatchBatch> EtcdWatcher::Next(absl::Duration timeout) {
 
 void EtcdWatcher::Cancel() {
   MutexLock lock(watches_.mu_);
+  watches_.Stop(*this);
   queue_.clear();
   failure_ = absl::CancelledError("the watch was cancelled");
   changed_.SignalAll();
 }
 
+void EtcdWatcher::Confirm(Revision revision) {
+  confirmed_ = true;
+  renewed_ = false;
+  if (next_revision_ == 0) next_revision_ = taken_revision_ = revision + 1;
+  changed_.SignalAll();
+}
+
 bool EtcdWatcher::Take(etcdserverpb::WatchResponse& response) {
   const Revision revision = response.header().revision();
-  if (response.canceled()) {
-    failure_ = response.compact_revision() > 0
-                   ? CompactedError(next_revision_, response.compact_revision())
-                   : ToStatus({grpc::StatusCode::FAILED_PRECONDITION, response.cancel_reason()},
-                              EtcdOutcome::kRefused, watches_.client_.where());
-  } else if (response.created()) {
-    created_ = true;
-    if (next_revision_ == 0) next_revision_ = taken_revision_ = revision + 1;
-    changed_.SignalAll();
-    return false;
-  } else if (behind_) {
-    return false;
-  } else if (response.events().empty()) {
+  if (response.events().empty()) {
     if (revision + 1 < next_revision_) return false;  // told for a start that is still to come
     next_revision_ = revision + 1;
     queue_.push_back({.events = {}, .revision = revision});
@@ -94,6 +90,10 @@ bool EtcdWatcher::Take(etcdserverpb::WatchResponse& response) {
     next_revision_ = batch.revision + 1;
     queued_events_ += batch.events.size();
   }
+  return Announce();
+}
+
+bool EtcdWatcher::Announce() {
   changed_.SignalAll();
   return !std::exchange(announced_, true) && request_.on_ready != nullptr;
 }
@@ -104,38 +104,49 @@ EtcdWatches::~EtcdWatches() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
-    if (context_ != nullptr) context_->TryCancel();
+    if (connection_ != nullptr) connection_->context.TryCancel();
     changed_.SignalAll();
   }
   if (reader_.joinable()) reader_.join();
+  if (sender_.joinable()) sender_.join();
 }
 
 absl::StatusOr<std::unique_ptr<Watcher>> EtcdWatches::Watch(WatchRequest request) {
-  if (request.start_revision < 0)
-    return absl::InvalidArgumentError("a watch cannot start at a negative revision");
+  TY_RETURN_IF_ERROR(Validate(request));
   auto watcher = std::make_unique<EtcdWatcher>(*this, std::move(request));
   const SteadyTime deadline = Clock::System().Steady() + client_.options().timeout;
+  absl::Status failure;
   {
     MutexLock lock(mu_);
-    if (!reader_.joinable()) reader_ = std::thread([this] { Run(); });
-    Start(*watcher);
-    changed_.SignalAll();
-    while (!watcher->created_ && watcher->failure_.ok()) {
-      const bool in_time = watcher->changed_.WaitUntil(mu_, ToChrono(deadline));
-      if (watcher->created_ || !watcher->failure_.ok()) break;
-      // A cluster that has never answered is more likely misspelt than restarting: each member is asked once.
-      const bool hopeless = !answered_ && failures_ >= client_.options().endpoints.size();
-      if (!in_time || hopeless) watcher->failure_ = Unreachable();
+    if (!reader_.joinable()) {
+      reader_ = std::thread([this] { RunReader(); });
+      sender_ = std::thread([this] { RunSender(); });
     }
-    // A start that is compacted is told by Next(), as everywhere.
-    if (watcher->created_ || IsCompacted(watcher->failure_)) return watcher;
+    Start(*watcher);
+    while (!watcher->confirmed_ && watcher->failure_.ok()) {
+      const bool in_time = watcher->changed_.WaitUntil(mu_, ToChrono(deadline));
+      if (!watcher->confirmed_ && watcher->failure_.ok()) watcher->failure_ = Hopeless(in_time);
+    }
+    failure = watcher->failure_;
   }
-  const absl::Status failure = watcher->failure_;
+  // A start that is compacted is told by Next(), as everywhere.
+  if (failure.ok() || IsCompacted(failure)) return watcher;
   return failure;
+}
+
+absl::Status EtcdWatches::Hopeless(bool in_time) const {
+  const bool refused = absl::IsPermissionDenied(last_failure_) || absl::IsFailedPrecondition(last_failure_);
+  if (refused) return last_failure_;
+  // A cluster that has never answered is more likely misspelt than restarting: each member is asked once.
+  if (in_time && (answered_ || failures_ < client_.options().endpoints.size())) return absl::OkStatus();
+  const std::string why = last_failure_.ok() ? "no answer" : std::string(Message(last_failure_));
+  return absl::UnavailableError(StrCat(client_.where(), " cannot be watched (", why,
+                                       "): check that it runs and that the address is right"));
 }
 
 void EtcdWatches::Start(EtcdWatcher& watcher) {
   watcher.id_ = next_id_++;
+  watcher.confirmed_ = false;
   watchers_[watcher.id_] = &watcher;
   Send(watcher.CreateRequest(watcher.id_));
 }
@@ -144,27 +155,41 @@ void EtcdWatches::Stop(EtcdWatcher& watcher) {
   if (watchers_.erase(watcher.id_) == 0) return;
   etcdserverpb::WatchRequest message;
   message.mutable_cancel_request()->set_watch_id(watcher.id_);
-  Send(message);
+  Send(std::move(message));
 }
 
-void EtcdWatches::Send(const etcdserverpb::WatchRequest& request) {
-  // A failure shows in the reader, which then connects anew and asks for all watches again.
-  if (stream_ != nullptr) stream_->Write(request);
+void EtcdWatches::Send(etcdserverpb::WatchRequest request) {
+  // Without a connection there is nothing to say: a new one begins by asking for all watches.
+  if (connection_ != nullptr) outgoing_.push_back(std::move(request));
+  changed_.SignalAll();
 }
 
 void EtcdWatches::Remove(EtcdWatcher& watcher) {
   MutexLock lock(mu_);
-  while (calling_ == &watcher) changed_.Wait(mu_);
   Stop(watcher);
+  while (calling_ == &watcher) changed_.Wait(mu_);
 }
 
-absl::Status EtcdWatches::Unreachable() const {
-  const std::string why = Message(last_failure_).empty() ? "no answer" : std::string(Message(last_failure_));
-  return absl::UnavailableError(StrCat(client_.where(), " cannot be watched (", why,
-                                       "): check that it runs and that the address is right"));
+void EtcdWatches::RunSender() {
+  while (true) {
+    std::shared_ptr<Connection> connection;
+    etcdserverpb::WatchRequest message;
+    {
+      MutexLock lock(mu_);
+      while (!stopping_ && outgoing_.empty()) changed_.Wait(mu_);
+      if (stopping_) return;
+      connection = connection_;
+      message = std::move(outgoing_.front());
+      outgoing_.pop_front();
+    }
+    if (connection == nullptr) continue;
+    MutexLock lock(connection->write_mu);
+    // A failure shows in the reader, which then connects anew.
+    if (!connection->finished) connection->stream->Write(message);
+  }
 }
 
-void EtcdWatches::Run() {
+void EtcdWatches::RunReader() {
   while (true) {
     {
       MutexLock lock(mu_);
@@ -190,32 +215,70 @@ void EtcdWatches::Run() {
 }
 
 absl::Status EtcdWatches::Connect(EtcdMember& member) {
-  auto context = std::make_unique<grpc::ClientContext>();
-  TY_RETURN_IF_ERROR(client_.Prepare(*context));
+  auto connection = std::make_shared<Connection>();
+  TY_ASSIGN_OR_RETURN(connection->token, client_.Prepare(connection->context));
   // A member that has lost its cluster ends the stream instead of going silent.
-  context->AddMetadata("hasleader", "true");
+  connection->context.AddMetadata("hasleader", "true");
+  connection->stream = member.watch->Watch(&connection->context);
   MutexLock lock(mu_);
-  if (stopping_) return absl::CancelledError("the store is closing");
-  context_ = std::move(context);
-  stream_ = member.watch->Watch(context_.get());
-  for (auto& [id, watcher] : watchers_) Send(watcher->CreateRequest(id));
+  if (stopping_) {
+    connection->context.TryCancel();
+    return absl::CancelledError("the store is closing");
+  }
+  connection_ = std::move(connection);
+  outgoing_.clear();
+  for (auto& [id, watcher] : watchers_) {
+    watcher->confirmed_ = false;
+    outgoing_.push_back(watcher->CreateRequest(id));
+  }
+  changed_.SignalAll();
   return absl::OkStatus();
 }
 
 // Until the stream ends; says why it did.
 absl::Status EtcdWatches::Read() {
-  Stream* stream = nullptr;
+  std::shared_ptr<Connection> connection;
   {
     MutexLock lock(mu_);
-    stream = stream_.get();
+    connection = connection_;
   }
   etcdserverpb::WatchResponse response;
-  while (stream->Read(&response)) Deliver(response);
-  MutexLock lock(mu_);
-  const grpc::Status status = stream_->Finish();
-  stream_ = nullptr;
-  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) client_.ForgetToken();
+  while (connection->stream->Read(&response)) Deliver(response);
+  {
+    MutexLock lock(mu_);
+    connection_ = nullptr;
+    outgoing_.clear();
+  }
+  MutexLock lock(connection->write_mu);
+  connection->finished = true;
+  const grpc::Status status = connection->stream->Finish();
+  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) client_.ForgetToken(connection->token);
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+}
+
+// A watch that is refused may be answered without its id; watches are answered in the order in which they
+// were asked for.
+EtcdWatcher* EtcdWatches::Find(const etcdserverpb::WatchResponse& response) {
+  if (const auto it = watchers_.find(response.watch_id()); it != watchers_.end()) return it->second;
+  if (response.watch_id() != -1 || !response.created()) return nullptr;  // cancelled meanwhile
+  const auto oldest =
+      std::ranges::find_if(watchers_, [](const auto& entry) { return !entry.second->confirmed_; });
+  return oldest == watchers_.end() ? nullptr : oldest->second;
+}
+
+void EtcdWatches::Refuse(EtcdWatcher& watcher, const etcdserverpb::WatchResponse& response) {
+  if (response.compact_revision() > 0) {
+    watcher.failure_ = CompactedError(watcher.next_revision_, response.compact_revision());
+  } else if (!client_.options().user.empty() && !std::exchange(watcher.renewed_, true)) {
+    // It may be that the token of this stream has expired: a new stream has a new one.
+    client_.ForgetToken(connection_->token);
+    connection_->context.TryCancel();
+    return;
+  } else {
+    watcher.failure_ = ToStatus({grpc::StatusCode::FAILED_PRECONDITION, response.cancel_reason()},
+                                EtcdOutcome::kRefused, client_.where());
+  }
+  watchers_.erase(watcher.id_);
 }
 
 void EtcdWatches::Deliver(etcdserverpb::WatchResponse& response) {
@@ -224,16 +287,23 @@ void EtcdWatches::Deliver(etcdserverpb::WatchResponse& response) {
     MutexLock lock(mu_);
     answered_ = true;
     failures_ = 0;
-    const auto it = watchers_.find(response.watch_id());
-    if (it == watchers_.end()) return;  // cancelled meanwhile
-    EtcdWatcher& watcher = *it->second;
-    if (watcher.Take(response)) ready = calling_ = &watcher;
+    last_failure_ = absl::OkStatus();
+    EtcdWatcher* const watcher = Find(response);
+    if (watcher == nullptr) return;
+    bool call = false;
     if (response.canceled()) {
-      watchers_.erase(it);
-    } else if (watcher.queued_events_ > EtcdWatcher::kMaxQueued) {
-      watcher.behind_ = true;
-      Stop(watcher);
+      Refuse(*watcher, response);
+      call = !watcher->failure_.ok() && watcher->Announce();
+    } else if (response.created()) {
+      watcher->Confirm(response.header().revision());
+    } else {
+      call = watcher->Take(response);
+      if (watcher->queued_events_ > EtcdWatcher::kMaxQueued) {
+        watcher->behind_ = true;
+        Stop(*watcher);
+      }
     }
+    if (call) ready = calling_ = watcher;
   }
   if (ready != nullptr) CallOnReady(ready);
 }
