@@ -35,26 +35,15 @@ double Median(std::vector<double> values) {
 }  // namespace
 
 std::string PrintTable(const std::vector<Row>& rows) {
-  std::vector<std::array<std::string, 6>> cells = {
+  std::vector<std::vector<std::string>> cells = {
       {"NAME", "FIGURE", "UNIT", "LIMIT IN THE SAME RUN", "RATIO", "TARGET"}};
   for (const Row& row : rows) {
+    const bool limited = !row.limit_name.empty();
     cells.push_back({row.name, Shown(row.figure), row.unit,
-                     row.limit_name.empty() ? "-" : StrCat(Shown(row.limit), " (", row.limit_name, ")"),
-                     row.limit_name.empty() ? "-" : Shown(row.ratio()), Target(row)});
+                     limited ? StrCat(Shown(row.limit), " (", row.limit_name, ")") : "-",
+                     limited ? Shown(row.ratio()) : "-", Target(row)});
   }
-  std::array<std::size_t, 6> widths{};
-  for (const auto& row : cells) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : cells) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      text += row[i];
-      if (i + 1 < row.size()) text.append(widths[i] - row[i].size() + 2, ' ');
-    }
-    text += '\n';
-  }
-  return text;
+  return Table(cells, 2);
 }
 
 std::string PrintJson(const std::vector<Row>& rows) {

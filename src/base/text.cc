@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -43,6 +44,23 @@ std::string Escaped(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string Table(const std::vector<std::vector<std::string>>& rows, std::size_t gap) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += row[i];
+      if (i + 1 < row.size()) text.append(widths[i] - row[i].size() + gap, ' ');
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 std::string FormatBytes(std::uint64_t bytes) {

@@ -63,6 +63,9 @@ std::string Hex32(std::uint32_t number);
 // \xff.
 std::string Escaped(std::string_view text);
 
+// Left-aligned columns, `gap` spaces apart; the last one is not padded.
+std::string Table(const std::vector<std::vector<std::string>>& rows, std::size_t gap);
+
 // "1.5 MiB", "512 B".
 std::string FormatBytes(std::uint64_t bytes);
 

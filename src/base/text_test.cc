@@ -31,6 +31,11 @@ TEST(Escaped, ShowsWhatATerminalWouldNot) {
   EXPECT_EQ(Escaped("\xfc"), R"(\xfc)");
 }
 
+TEST(Table, AlignsColumnsAndPadsNoneAtTheEnd) {
+  EXPECT_EQ(Table({{"A", "LONG", "Z"}, {"abc", "d", "e"}}, 2), "A    LONG  Z\nabc  d     e\n");
+  EXPECT_EQ(Table({}, 2), "");
+}
+
 TEST(FormatBytes, UsesTheLargestUnitThatFits) {
   EXPECT_EQ(FormatBytes(512), "512 B");
   EXPECT_EQ(FormatBytes(1536), "1.5 KiB");

@@ -13,24 +13,6 @@ namespace {
 constexpr std::size_t kShownValue = 60;  // characters of a value in a table
 constexpr std::int64_t kPage = 500;
 
-// Left-aligned columns, three spaces apart; the last one is not padded.
-std::string Table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      text += row[i];
-      if (i + 1 < row.size()) text.append(widths[i] - row[i].size() + 3, ' ');
-    }
-    text += '\n';
-  }
-  return text;
-}
-
 std::string Shortened(const std::string& value) {
   std::string text = Escaped(value);
   if (text.size() > kShownValue) {
@@ -89,7 +71,7 @@ class KvRange final : public Command {
       std::cerr << "no key begins with " << Quoted(prefix_) << " in " << store->Url() << "\n";
       return absl::OkStatus();
     }
-    return Print(Table(rows));
+    return Print(Table(rows, 3));
   }
 
  private:

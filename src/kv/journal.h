@@ -37,6 +37,16 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
+// The key as a put record leaves it; of a delete record, the key and the revision that ended it.
+inline KeyValue ToKeyValue(const Record& record) {
+  return {.key = std::string(record.key),
+          .value = std::string(record.value),
+          .create_revision = record.create_revision,
+          .mod_revision = record.revision,
+          .version = record.version,
+          .lease = record.lease};
+}
+
 // Where a record is.
 struct Location {
   std::uint32_t segment = 0;

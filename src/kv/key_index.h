@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -25,6 +26,15 @@ struct Version {
   bool deleted = false;   // the key's end
   bool operator==(const Version&) const = default;
 };
+
+inline KeyValue ToKeyValue(std::string_view key, const Version& version, std::string value = "") {
+  return {.key = std::string(key),
+          .value = std::move(value),
+          .create_revision = version.create_revision,
+          .mod_revision = version.mod_revision,
+          .version = version.version,
+          .lease = version.lease};
+}
 
 class KeyIndex {
  public:

@@ -68,8 +68,7 @@ absl::StatusOr<GetResult> LocalStore::Get(std::string_view key, Revision revisio
     source = journal_->Find(version.location);
   }
   TY_ASSIGN_OR_RETURN(std::string value, source->ReadValue(version.location));
-  result.kv = KeyValue{std::string(key),     std::move(value), version.create_revision,
-                       version.mod_revision, version.version,  version.lease};
+  result.kv = ToKeyValue(key, version, std::move(value));
   return result;
 }
 
@@ -88,12 +87,7 @@ absl::StatusOr<RangeResult> LocalStore::Range(const RangeRequest& request) {
         result.more = true;
         return false;
       }
-      result.kvs.push_back({std::string(key),
-                            {},
-                            version.create_revision,
-                            version.mod_revision,
-                            version.version,
-                            version.lease});
+      result.kvs.push_back(ToKeyValue(key, version));
       if (!request.keys_only) values.emplace_back(version.location, journal_->Find(version.location));
       return true;
     });
@@ -151,8 +145,7 @@ absl::StatusOr<absl::Duration> LocalStore::KeepAlive(LeaseId lease) {
   const LeaseTable::Entry* entry = state_.leases().Find(lease);
   // One that is due has ended, though nobody has deleted its keys yet.
   if (entry == nullptr || entry->deadline <= now) {
-    return absl::NotFoundError(
-        StrCat("lease ", lease, " does not exist: it was revoked or its time ran out"));
+    return LeaseNotFoundError(lease);
   }
   return *state_.leases().Renew(lease, now);
 }
@@ -254,11 +247,11 @@ void LocalStore::Evaluate(Pending& pending) {
 
 void LocalStore::Finish(Group& group, const absl::Status& flushed) {
   if (flushed.ok()) {
-    std::vector<Delivery> deliveries;
+    Deliveries deliveries;
     for (const Pending* member : group.members) {
       for (const Record& record : member->changes.records) FindWatchers(record, deliveries);
     }
-    Deliver(std::move(deliveries));
+    Deliver(deliveries);
     published_ = state_.revision();
     for (const Version& version : state_.Settle()) journal_->Release(version.location);
   } else {
@@ -281,15 +274,12 @@ std::optional<WatchEvent> LocalStore::EventOf(const Record& record, bool with_pr
   if (record.kind != Record::Kind::kPut && record.kind != Record::Kind::kDelete) return std::nullopt;
   WatchEvent event;
   event.type = record.kind == Record::Kind::kPut ? WatchEvent::Type::kPut : WatchEvent::Type::kDelete;
-  event.kv = {std::string(record.key), std::string(record.value),
-              record.create_revision,  record.revision,
-              record.version,          record.lease};
+  event.kv = ToKeyValue(record);
   const Version* before = with_previous ? state_.index().Find(record.key, record.revision - 1) : nullptr;
   if (before != nullptr) {
     absl::StatusOr<std::string> value = journal_->Find(before->location)->ReadValue(before->location);
     if (value.ok()) {
-      event.previous = KeyValue{event.kv.key,         *std::move(value), before->create_revision,
-                                before->mod_revision, before->version,   before->lease};
+      event.previous = ToKeyValue(record.key, *before, *std::move(value));
     } else {
       log::Error("cannot read the value before a change", {{"key", record.key}, {"error", value.status()}});
     }
@@ -297,7 +287,7 @@ std::optional<WatchEvent> LocalStore::EventOf(const Record& record, bool with_pr
   return event;
 }
 
-void LocalStore::FindWatchers(const Record& record, std::vector<Delivery>& deliveries) const {
+void LocalStore::FindWatchers(const Record& record, Deliveries& deliveries) const {
   bool with_previous = false;
   std::vector<LocalWatcher*> interested;
   watchers_.ForEachContaining(record.key, [&](LocalWatcher* watcher) {
@@ -308,18 +298,13 @@ void LocalStore::FindWatchers(const Record& record, std::vector<Delivery>& deliv
   std::optional<WatchEvent> event = EventOf(record, with_previous);
   if (!event) return;
   const auto shared = std::make_shared<const WatchEvent>(*std::move(event));
-  for (LocalWatcher* watcher : interested) deliveries.emplace_back(watcher, shared);
+  for (LocalWatcher* watcher : interested) deliveries[watcher].push_back(shared);
 }
 
 // Each watcher gets all that a group has for it at once: between two events of one revision it could be
 // drained, and the second would come too late.
-void LocalStore::Deliver(std::vector<Delivery> deliveries) {
-  std::ranges::stable_sort(deliveries, {}, &Delivery::first);
-  std::vector<std::shared_ptr<const WatchEvent>> events;
-  for (auto it = deliveries.begin(); it != deliveries.end();) {
-    LocalWatcher* const watcher = it->first;
-    events.clear();
-    for (; it != deliveries.end() && it->first == watcher; ++it) events.push_back(std::move(it->second));
+void LocalStore::Deliver(const Deliveries& deliveries) {
+  for (const auto& [watcher, events] : deliveries) {
     if (watcher->Push(events)) ready_.push_back(watcher);
   }
 }

@@ -11,8 +11,8 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -110,10 +110,10 @@ class LocalStore : public Store, private WatchSource {
   void EndTurn() TY_REQUIRES(mu_);
   void Evaluate(Pending& pending) TY_REQUIRES(mu_);
   void Finish(Group& group, const absl::Status& flushed) TY_REQUIRES(mu_);
-  // What one watcher is to be told of.
-  using Delivery = std::pair<LocalWatcher*, std::shared_ptr<const WatchEvent>>;
-  void FindWatchers(const Record& record, std::vector<Delivery>& deliveries) const TY_REQUIRES(mu_);
-  void Deliver(std::vector<Delivery> deliveries) TY_REQUIRES(mu_);
+  // What each watcher is to be told of.
+  using Deliveries = std::map<LocalWatcher*, std::vector<std::shared_ptr<const WatchEvent>>>;
+  void FindWatchers(const Record& record, Deliveries& deliveries) const TY_REQUIRES(mu_);
+  void Deliver(const Deliveries& deliveries) TY_REQUIRES(mu_);
   std::optional<WatchEvent> EventOf(const Record& record, bool with_previous) const TY_REQUIRES(mu_);
   void CallReadyWatchers() TY_EXCLUDES(mu_);
   void EndDueLeases();

@@ -7,19 +7,6 @@
 #include "base/status.h"
 
 namespace trainyard::kv {
-namespace {
-
-KeyValue ToKeyValue(const std::string& key, const Version& version) {
-  return {.key = key,
-          .value = {},
-          .create_revision = version.create_revision,
-          .mod_revision = version.mod_revision,
-          .version = version.version,
-          .lease = version.lease};
-}
-
-}  // namespace
-
 Revision LocalWatcher::next_revision() const {
   MutexLock lock(mu_);
   return next_revision_;

@@ -26,19 +26,6 @@ bool Related(const T& actual, Compare::Relation relation, const T& operand) {
   TY_CHECK(false, "a relation has one of four values");
 }
 
-absl::Status NoSuchLease(LeaseId id) {
-  return absl::NotFoundError(StrCat("lease ", id, " does not exist: it was revoked or its time ran out"));
-}
-
-KeyValue ToKeyValue(const Record& record) {
-  return {.key = std::string(record.key),
-          .value = std::string(record.value),
-          .create_revision = record.create_revision,
-          .mod_revision = record.revision,
-          .version = record.version,
-          .lease = record.lease};
-}
-
 }  // namespace
 
 // One transaction on its way: its own writes lie over the state, so that later operations see them.
@@ -57,7 +44,8 @@ class Mvcc::Evaluation {
 
  private:
   absl::StatusOr<OpResult> Put(const PutOp& put) {
-    if (put.lease != kNoLease && state_.leases_.Find(put.lease) == nullptr) return NoSuchLease(put.lease);
+    if (put.lease != kNoLease && state_.leases_.Find(put.lease) == nullptr)
+      return LeaseNotFoundError(put.lease);
     const Version* before = state_.index_.Find(put.key, state_.revision_);
     Add({.kind = Record::Kind::kPut,
          .create_revision = before == nullptr ? revision_ : before->create_revision,
@@ -95,8 +83,7 @@ class Mvcc::Evaluation {
         status = value.status();
         return false;
       }
-      found[std::string(key)] = {std::string(key),     *std::move(value), version.create_revision,
-                                 version.mod_revision, version.version,   version.lease};
+      found[std::string(key)] = ToKeyValue(key, version, *std::move(value));
       return found.size() < enough;
     });
     TY_RETURN_IF_ERROR(status);
@@ -193,7 +180,7 @@ absl::Status Mvcc::EvaluateGrant(LeaseId id, absl::Duration ttl, Changes& change
 
 absl::Status Mvcc::EvaluateRevoke(LeaseId id, Changes& changes) const {
   const LeaseTable::Entry* lease = leases_.Find(id);
-  if (lease == nullptr) return NoSuchLease(id);
+  if (lease == nullptr) return LeaseNotFoundError(id);
   std::uint32_t sub = 0;
   for (const std::string& key : lease->keys) {
     changes.records.push_back({.kind = Record::Kind::kDelete,

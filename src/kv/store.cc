@@ -143,6 +143,10 @@ absl::Status FutureRevisionError(Revision asked, Revision newest) {
                                       newest > 0 ? StrCat("; the newest is ", newest) : ""));
 }
 
+absl::Status LeaseNotFoundError(LeaseId lease) {
+  return absl::NotFoundError(StrCat("lease ", lease, " does not exist: it was revoked or its time ran out"));
+}
+
 bool IsCompacted(const absl::Status& status) { return status.GetPayload(kCompactedPayload).has_value(); }
 
 absl::Status ValidateKey(std::string_view key) {

@@ -223,6 +223,7 @@ class Store {
 absl::Status CompactedError(Revision asked, Revision compacted);
 absl::Status FutureRevisionError(Revision asked, Revision newest);
 bool IsCompacted(const absl::Status& status);
+absl::Status LeaseNotFoundError(LeaseId lease);
 
 // OK if the request keeps the rules and limits above. Every store checks it before anything else.
 absl::Status Validate(const TxnRequest& request);

@@ -184,10 +184,7 @@ absl::StatusOr<absl::Duration> EtcdStore::KeepAlive(LeaseId lease) {
     stream->Finish();
     return grpc::Status::OK;
   }));
-  if (response.ttl() <= 0) {
-    return absl::NotFoundError(
-        StrCat("lease ", lease, " does not exist: it was revoked or its time ran out"));
-  }
+  if (response.ttl() <= 0) return LeaseNotFoundError(lease);
   return absl::Seconds(response.ttl());
 }
 
