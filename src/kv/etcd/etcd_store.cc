@@ -1,6 +1,7 @@
 #include "kv/etcd/etcd_store.h"
 
 #include <chrono>
+#include <unordered_map>
 #include <utility>
 
 #include "base/executor.h"
@@ -38,17 +39,19 @@ class EtcdStore final : public Store {
 
   absl::StatusOr<TxnResult> PutOne(const PutOp& put);
   absl::StatusOr<TxnResult> DeleteOne(const DeleteOp& del);
-  void FinishAsync(std::unique_ptr<AsyncTxn> txn, const grpc::Status& status);
+  void FinishAsync(AsyncTxn* under_way, const grpc::Status& status);
 
   std::unique_ptr<EtcdClient> client_;
   EtcdWatches watches_;
   Mutex mu_;
   CondVar ended_;
-  int under_way_ TY_GUARDED_BY(mu_) = 0;
+  std::unordered_map<AsyncTxn*, std::unique_ptr<AsyncTxn>> under_way_ TY_GUARDED_BY(mu_);
+  int finishing_ TY_GUARDED_BY(mu_) = 0;
   Executor executor_;  // last: it ends first, and nothing is posted to it any more
 };
 
-// Lives until its callback has run.
+// One that has been sent. It is handed to the callback through under_way_ and not through gRPC alone, or
+// ThreadSanitizer would not see the hand-over.
 struct EtcdStore::AsyncTxn {
   TxnRequest request;
   TxnDone done;
@@ -60,7 +63,7 @@ struct EtcdStore::AsyncTxn {
 
 EtcdStore::~EtcdStore() {
   MutexLock lock(mu_);
-  while (under_way_ > 0) ended_.Wait(mu_);
+  while (!under_way_.empty() || finishing_ > 0) ended_.Wait(mu_);
 }
 
 absl::StatusOr<GetResult> EtcdStore::Get(std::string_view key, Revision revision) {
@@ -132,19 +135,26 @@ void EtcdStore::TxnAsync(TxnRequest request, TxnDone done) {
   txn->done = std::move(done);
   txn->context.set_deadline(std::chrono::system_clock::now() +
                             absl::ToChronoNanoseconds(client_->options().timeout));
+  EtcdMember& member = client_->member();
+  txn->member = &member;
+  AsyncTxn* raw = txn.get();
   {
     MutexLock lock(mu_);
-    ++under_way_;
+    under_way_.emplace(raw, std::move(txn));
   }
-  txn->member = &client_->member();
-  AsyncTxn* raw = txn.release();
-  raw->member->kv->async()->Txn(
-      &raw->context, &raw->message, &raw->response, [this, raw](const grpc::Status& status) {
-        executor_.Post([this, raw, status] { FinishAsync(std::unique_ptr<AsyncTxn>(raw), status); });
-      });
+  member.kv->async()->Txn(&raw->context, &raw->message, &raw->response,
+                          [this, raw](const grpc::Status& status) {
+                            executor_.Post([this, raw, status] { FinishAsync(raw, status); });
+                          });
 }
 
-void EtcdStore::FinishAsync(std::unique_ptr<AsyncTxn> txn, const grpc::Status& status) {
+void EtcdStore::FinishAsync(AsyncTxn* under_way, const grpc::Status& status) {
+  std::unique_ptr<AsyncTxn> txn;
+  {
+    MutexLock lock(mu_);
+    txn = std::move(under_way_.extract(under_way).mapped());
+    ++finishing_;
+  }
   if (status.ok()) {
     txn->done(FromProto(txn->response));
   } else if (const EtcdOutcome outcome = Classify(status);
@@ -156,7 +166,7 @@ void EtcdStore::FinishAsync(std::unique_ptr<AsyncTxn> txn, const grpc::Status& s
   }
   txn.reset();
   MutexLock lock(mu_);
-  --under_way_;
+  --finishing_;
   ended_.SignalAll();
 }
 
