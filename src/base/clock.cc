@@ -13,12 +13,7 @@ class SystemAlarm final : public Alarm {
   Woken WaitUntil(SteadyTime deadline) override {
     MutexLock lock(mu_);
     while (!notified_) {
-      if (deadline == SteadyTime::Never()) {
-        cv_.Wait(mu_);
-        continue;
-      }
-      const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.nanos())};
-      if (!cv_.WaitUntil(mu_, until) && !notified_) return Woken::kDeadline;
+      if (!cv_.WaitUntil(mu_, deadline) && !notified_) return Woken::kDeadline;
     }
     notified_ = false;
     return Woken::kNotified;

@@ -6,28 +6,9 @@
 
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "base/steady_time.h"
 
 namespace trainyard {
-
-// A point of steady time. Its zero means nothing; only differences do.
-class SteadyTime {
- public:
-  constexpr SteadyTime() = default;
-  static constexpr SteadyTime FromNanos(std::int64_t nanos) { return SteadyTime(nanos); }
-  static constexpr SteadyTime Never() { return SteadyTime(INT64_MAX); }
-  constexpr std::int64_t nanos() const { return nanos_; }
-
-  // Saturates: a point an infinite duration from now is Never().
-  friend SteadyTime operator+(SteadyTime t, absl::Duration d);
-  friend absl::Duration operator-(SteadyTime a, SteadyTime b) {
-    return absl::Nanoseconds(a.nanos_ - b.nanos_);
-  }
-  friend auto operator<=>(const SteadyTime&, const SteadyTime&) = default;
-
- private:
-  constexpr explicit SteadyTime(std::int64_t nanos) : nanos_(nanos) {}
-  std::int64_t nanos_ = 0;
-};
 
 // What one thread waits on: until a time of its clock, or until another thread notifies it. A notification
 // that comes before the wait is not lost. One waiter at a time.

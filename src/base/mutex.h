@@ -6,6 +6,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/steady_time.h"
+
 #if defined(__clang__)
 #define TY_ANNOTATE(x) __attribute__((x))
 #else
@@ -46,10 +48,15 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // False when the deadline passed first.
-  bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) TY_REQUIRES(mu) {
+  // False when the deadline passed first, by the machine's own steady clock.
+  bool WaitUntil(Mutex& mu, SteadyTime deadline) TY_REQUIRES(mu) {
+    if (deadline == SteadyTime::Never()) {
+      Wait(mu);
+      return true;
+    }
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
-    const bool signalled = cv_.wait_until(lock, deadline) == std::cv_status::no_timeout;
+    const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.nanos())};
+    const bool signalled = cv_.wait_until(lock, until) == std::cv_status::no_timeout;
     lock.release();
     return signalled;
   }

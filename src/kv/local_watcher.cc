@@ -28,11 +28,7 @@ absl::StatusOr<WatchBatch> LocalWatcher::Next(absl::Duration timeout) {
     {
       MutexLock lock(mu_);
       while (ReadyState() == Ready::kNo) {
-        if (deadline == SteadyTime::Never()) {
-          changed_.Wait(mu_);
-        } else if (!changed_.WaitUntil(mu_, std::chrono::steady_clock::time_point(
-                                                std::chrono::nanoseconds(deadline.nanos()))) &&
-                   ReadyState() == Ready::kNo) {
+        if (!changed_.WaitUntil(mu_, deadline) && ReadyState() == Ready::kNo) {
           announced_ = false;
           return absl::DeadlineExceededError("no event in time");
         }

@@ -11,13 +11,6 @@
 #include "kv/etcd/etcd_codec.h"
 
 namespace trainyard::kv {
-namespace {
-
-std::chrono::steady_clock::time_point ToChrono(SteadyTime time) {
-  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time.nanos()));
-}
-
-}  // namespace
 
 // ---- one watch
 
@@ -48,9 +41,7 @@ absl::StatusOr<WatchBatch> EtcdWatcher::Next(absl::Duration timeout) {
       next_revision_ = taken_revision_;
       watches_.Start(*this);
     }
-    if (deadline == SteadyTime::Never()) {
-      changed_.Wait(watches_.mu_);
-    } else if (!changed_.WaitUntil(watches_.mu_, ToChrono(deadline)) && !Ready()) {
+    if (!changed_.WaitUntil(watches_.mu_, deadline) && !Ready()) {
       announced_ = false;
       return absl::DeadlineExceededError("no event in time");
     }
@@ -124,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Watcher>> EtcdWatches::Watch(WatchRequest request
     }
     Start(*watcher);
     while (!watcher->confirmed_ && watcher->failure_.ok()) {
-      const bool in_time = watcher->changed_.WaitUntil(mu_, ToChrono(deadline));
+      const bool in_time = watcher->changed_.WaitUntil(mu_, deadline);
       if (!watcher->confirmed_ && watcher->failure_.ok()) watcher->failure_ = Hopeless(in_time);
     }
     failure = watcher->failure_;
