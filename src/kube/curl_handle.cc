@@ -1,0 +1,324 @@
+#include "kube/curl_handle.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace trainyard::kube {
+namespace {
+
+// The options that cannot fail but for a bug or for want of memory.
+template <typename T>
+void Set(CURL* easy, CURLoption option, T value) {
+  const CURLcode code = curl_easy_setopt(easy, option, value);
+  TY_CHECK(code == CURLE_OK, curl_easy_strerror(code));
+}
+
+long Milliseconds(absl::Duration duration) {
+  if (duration >= absl::Hours(24 * 20)) return 0;  // for curl: without limit
+  return std::max<long>(1, absl::ToInt64Milliseconds(duration));
+}
+
+curl_blob BlobOf(const std::string& text) {
+  return {.data = const_cast<char*>(text.data()), .len = text.size(), .flags = CURL_BLOB_NOCOPY};
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);
+  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool SameName(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return (x | 0x20) == (y | 0x20); });
+}
+
+ListPointer Append(ListPointer list, const std::string& line) {
+  curl_slist* longer = curl_slist_append(list.get(), line.c_str());
+  TY_CHECK(longer != nullptr, "out of memory");
+  (void)list.release();
+  return ListPointer(longer);
+}
+
+}  // namespace
+
+CurlHandle::CurlHandle(const Endpoint& endpoint, bool stream)
+    : endpoint_(endpoint), stream_(stream), easy_(curl_easy_init()) {
+  TY_CHECK(easy_ != nullptr, "out of memory");
+  SetUpOnce();
+  SetUpTls();
+}
+
+void CurlHandle::SetUpOnce() {
+  CURL* easy = easy_.get();
+  const CurlOptions& options = endpoint_.options;
+  Set(easy, CURLOPT_PRIVATE, this);
+  Set(easy, CURLOPT_ERRORBUFFER, error_.data());
+  Set(easy, CURLOPT_NOSIGNAL, 1L);
+  Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  Set(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  Set(easy, CURLOPT_PATH_AS_IS, 1L);
+  Set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  Set(easy, CURLOPT_USERAGENT, options.user_agent.c_str());
+  Set(easy, CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.connect_timeout));
+  Set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  Set(easy, CURLOPT_TCP_KEEPIDLE, 30L);
+  Set(easy, CURLOPT_TCP_KEEPINTVL, 10L);
+  Set(easy, CURLOPT_SOCKOPTFUNCTION, &CurlHandle::OnSocket);
+  Set(easy, CURLOPT_SOCKOPTDATA, this);
+  Set(easy, CURLOPT_WRITEFUNCTION, &CurlHandle::WriteBody);
+  Set(easy, CURLOPT_WRITEDATA, this);
+  Set(easy, CURLOPT_HEADERFUNCTION, &CurlHandle::WriteHeader);
+  Set(easy, CURLOPT_HEADERDATA, this);
+  Set(easy, CURLOPT_PREREQFUNCTION, &CurlHandle::BeforeRequest);
+  Set(easy, CURLOPT_PREREQDATA, this);
+  if (stream_) {
+    // A connection of its own: a reader that is slow then holds up nobody but itself.
+    Set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    Set(easy, CURLOPT_FRESH_CONNECT, 1L);
+    Set(easy, CURLOPT_FORBID_REUSE, 1L);
+  } else {
+    Set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+    Set(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+    // Wait for a connection that may be shared rather than open one for each.
+    if (endpoint_.url.starts_with("https://")) Set(easy, CURLOPT_PIPEWAIT, 1L);
+  }
+  if (!endpoint_.connect_to.empty()) {
+    connect_to_ = Append(nullptr, endpoint_.connect_to);
+    Set(easy, CURLOPT_CONNECT_TO, connect_to_.get());
+  }
+  if (!endpoint_.config.proxy_url.empty()) {
+    Set(easy, CURLOPT_PROXY, endpoint_.config.proxy_url.c_str());
+  } else if (endpoint_.loopback) {
+    Set(easy, CURLOPT_PROXY, "");
+  }
+}
+
+void CurlHandle::SetUpTls() {
+  CURL* easy = easy_.get();
+  Set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (endpoint_.config.insecure) {
+    Set(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+    Set(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+  } else if (!endpoint_.config.ca_pem.empty()) {
+    curl_blob blob = BlobOf(endpoint_.config.ca_pem);
+    Set(easy, CURLOPT_CAINFO_BLOB, &blob);
+    Set(easy, CURLOPT_CAPATH, static_cast<char*>(nullptr));  // these alone, not also the system's
+  }
+}
+
+void CurlHandle::Prepare(std::shared_ptr<Exchange> exchange, SteadyTime now) {
+  exchange_ = std::move(exchange);
+  const Request& request = exchange_->request;
+  error_[0] = 0;
+  head_ = {};
+  head_done_ = false;
+  paused_ = false;
+  sent_times_ = 0;
+  received_ = 0;
+  last_arrival_ = now;
+  head_deadline_ = now + request.timeout;
+  SetTarget(request);
+  // A stream has no end to wait for; its head does.
+  Set(easy(), CURLOPT_TIMEOUT_MS, stream_ ? 0L : Milliseconds(request.timeout));
+  SetMethod(request);
+  const bool same = credential_ == exchange_->credential && content_type_ == request.content_type &&
+                    accept_ == request.accept && headers_ != nullptr;
+  if (same) return;
+  SetHeaders(request, *exchange_->credential);
+  SetCertificate(*exchange_->credential);
+  credential_ = exchange_->credential;
+  content_type_ = request.content_type;
+  accept_ = request.accept;
+}
+
+void CurlHandle::SetTarget(const Request& request) {
+  if (target_ == request.target) return;
+  Set(easy(), CURLOPT_URL, StrCat(endpoint_.url, request.target).c_str());
+  target_ = request.target;
+}
+
+void CurlHandle::SetMethod(const Request& request) {
+  const bool has_body = request.method != "GET" && (request.method != "DELETE" || !request.body.empty());
+  if (has_body) {
+    Set(easy(), CURLOPT_POSTFIELDS, request.body.data());
+    Set(easy(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+  }
+  if (method_ == request.method && has_body) return;
+  Set(easy(), has_body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
+  const bool usual = request.method == (has_body ? "POST" : "GET");
+  Set(easy(), CURLOPT_CUSTOMREQUEST, usual ? nullptr : request.method.c_str());
+  method_ = request.method;
+}
+
+void CurlHandle::SetHeaders(const Request& request, const Credential& credential) {
+  const auto or_json = [](const std::string& type) { return type.empty() ? "application/json" : type; };
+  ListPointer list;
+  list = Append(std::move(list), StrCat("Accept: ", or_json(request.accept)));
+  list = Append(std::move(list), StrCat("Content-Type: ", or_json(request.content_type)));
+  list = Append(std::move(list), "Expect:");  // not asked for: a round trip for each large object
+  if (!endpoint_.host.empty()) list = Append(std::move(list), StrCat("Host: ", endpoint_.host));
+  for (const auto& [name, value] : credential.headers)
+    list = Append(std::move(list), StrCat(name, ": ", value));
+  Set(easy(), CURLOPT_HTTPHEADER, list.get());
+  headers_ = std::move(list);
+}
+
+void CurlHandle::SetCertificate(const Credential& credential) {
+  if (credential.certificate_pem.empty() && (credential_ == nullptr || credential_->certificate_pem.empty()))
+    return;
+  if (credential.certificate_pem.empty()) {
+    Set(easy(), CURLOPT_SSLCERT_BLOB, static_cast<curl_blob*>(nullptr));
+    Set(easy(), CURLOPT_SSLKEY_BLOB, static_cast<curl_blob*>(nullptr));
+    return;
+  }
+  // The exchange's credential is kept as long as the handle is set up for it.
+  curl_blob certificate = BlobOf(credential.certificate_pem);
+  curl_blob key = BlobOf(credential.key_pem);
+  Set(easy(), CURLOPT_SSLCERT_BLOB, &certificate);
+  Set(easy(), CURLOPT_SSLKEY_BLOB, &key);
+}
+
+void CurlHandle::Finish(CURLcode code) { Finish(ToStatus(code)); }
+
+void CurlHandle::Finish(absl::Status status) {
+  const std::shared_ptr<Exchange> exchange = std::exchange(exchange_, nullptr);
+  exchange->OnEnd(std::move(status));
+}
+
+// ---- what libcurl calls
+
+std::size_t CurlHandle::WriteBody(char* data, std::size_t, std::size_t size, void* self) {
+  auto& handle = *static_cast<CurlHandle*>(self);
+  handle.last_arrival_ = Clock::System().Steady();
+  if (handle.received_ + size > handle.endpoint_.options.max_body_bytes && !handle.stream_) return 0;
+  handle.paused_ = !handle.exchange_->OnBody({data, size});
+  if (handle.paused_) return CURL_WRITEFUNC_PAUSE;
+  handle.received_ += size;
+  return size;
+}
+
+std::size_t CurlHandle::WriteHeader(char* data, std::size_t, std::size_t size, void* self) {
+  static_cast<CurlHandle*>(self)->TakeHeaderLine({data, size});
+  return size;
+}
+
+void CurlHandle::TakeHeaderLine(std::string_view line) {
+  if (head_done_) return;  // trailers
+  if (line.starts_with("HTTP/")) {
+    const std::size_t space = line.find(' ');
+    head_ = {.code = ParseNumber<int>(line.substr(std::min(space, line.size() - 1) + 1, 3)).value_or(0),
+             .content_type = ""};
+    return;
+  }
+  line = Trimmed(line);
+  if (line.empty()) {
+    if (head_.code < 200) return;  // the answer proper is to come
+    head_done_ = true;
+    last_arrival_ = Clock::System().Steady();
+    exchange_->OnHead(std::move(head_));
+    return;
+  }
+  const std::size_t colon = std::min(line.find(':'), line.size() - 1);
+  const std::string_view name = line.substr(0, colon);
+  const std::string_view value = Trimmed(line.substr(colon + 1));
+  if (SameName(name, "content-type")) {
+    head_.content_type = value;
+  } else if (!SameName(name, "content-length")) {
+    head_.headers.emplace_back(name, value);
+  }
+}
+
+// Called each time that libcurl is about to send. It would do so again by itself when a connection that was
+// used before breaks; what may have been done is not ours to repeat.
+int CurlHandle::BeforeRequest(void* self, char*, char*, int, int) {
+  auto& handle = *static_cast<CurlHandle*>(self);
+  const bool again = ++handle.sent_times_ > 1;
+  return again && handle.exchange_->request.method != "GET" ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+int CurlHandle::OnSocket(void* self, curl_socket_t socket, curlsocktype) {
+  const auto& handle = *static_cast<CurlHandle*>(self);
+  const auto limit = static_cast<unsigned int>(Milliseconds(handle.endpoint_.options.unacknowledged_limit));
+  // A kernel that does not know it leaves the other limits.
+  (void)::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
+  return CURL_SOCKOPT_OK;
+}
+
+// ---- streams
+
+SteadyTime CurlHandle::GiveUpAt() const {
+  if (!head_done_) return head_deadline_;
+  if (paused_) return SteadyTime::Never();
+  return last_arrival_ + IdleLimit();
+}
+
+SteadyTime CurlHandle::LookAgainAt() const { return std::min(GiveUpAt(), last_arrival_ + IdleLimit()); }
+
+absl::Duration CurlHandle::IdleLimit() const {
+  return exchange_->request.idle_limit.value_or(endpoint_.options.stream_idle_limit);
+}
+
+absl::Status CurlHandle::GiveUpStatus() const {
+  const std::string& server = endpoint_.config.server;
+  if (!head_done_) {
+    const std::string message =
+        StrCat(server, " did not answer within ", absl::FormatDuration(exchange_->request.timeout));
+    return WasSent() ? absl::DeadlineExceededError(message) : absl::UnavailableError(message);
+  }
+  return absl::UnavailableError(StrCat("nothing came from ", server, " for ",
+                                       absl::FormatDuration(IdleLimit()),
+                                       "; the connection counts as broken"));
+}
+
+void CurlHandle::Resume(SteadyTime now) {
+  paused_ = false;
+  last_arrival_ = now;
+  curl_easy_pause(easy(), CURLPAUSE_CONT);
+}
+
+// ---- errors
+
+bool CurlHandle::WasSent() const { return sent_times_ > 0; }
+
+absl::Status CurlHandle::ToStatus(CURLcode code) const {
+  if (code == CURLE_OK) return absl::OkStatus();
+  const std::string& server = endpoint_.config.server;
+  const std::string why = error_[0] != 0 ? error_.data() : curl_easy_strerror(code);
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_CACERT_BADFILE:
+      return absl::FailedPreconditionError(
+          StrCat("the certificate of ", server, " is not trusted: ", why,
+                 "; check certificate-authority of its cluster in the kubeconfig"));
+    case CURLE_SSL_CERTPROBLEM:
+      return absl::FailedPreconditionError(
+          StrCat("the client certificate for ", server, " cannot be used: ", why,
+                 "; check client-certificate and client-key of its user in the kubeconfig"));
+    case CURLE_OPERATION_TIMEDOUT:
+      return WasSent() ? absl::DeadlineExceededError(StrCat(server, " did not answer in time: ", why))
+                       : absl::UnavailableError(StrCat("cannot connect to ", server, ": ", why));
+    case CURLE_OUT_OF_MEMORY:
+      return absl::ResourceExhaustedError(StrCat("out of memory while speaking to ", server));
+    case CURLE_WRITE_ERROR:
+      return absl::ResourceExhaustedError(StrCat("the answer of ", server, " is larger than ",
+                                                 FormatBytes(endpoint_.options.max_body_bytes)));
+    case CURLE_ABORTED_BY_CALLBACK:
+      return absl::UnknownError(
+          StrCat("the connection to ", server, " broke; what was asked for may or may not have been done"));
+    default:
+      return WasSent() ? absl::UnknownError(StrCat("the connection to ", server, " broke: ", why))
+                       : absl::UnavailableError(StrCat("cannot connect to ", server, ": ", why));
+  }
+}
+
+}  // namespace trainyard::kube

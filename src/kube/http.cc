@@ -1,0 +1,69 @@
+#include "kube/http.h"
+
+#include "base/text.h"
+
+namespace trainyard::kube {
+namespace {
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool SameName(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (Lower(a[i]) != Lower(b[i])) return false;
+  }
+  return true;
+}
+
+bool IsUnreserved(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
+}
+
+}  // namespace
+
+std::string_view Response::Header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (SameName(key, name)) return value;
+  }
+  return {};
+}
+
+std::string PercentEncoded(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (IsUnreserved(c)) {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      StrAppend(out, '%', kHex[byte >> 4], kHex[byte & 15]);
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<std::string> PercentDecoded(std::string_view text, bool query) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '+' && query) {
+      out += ' ';
+    } else if (text[at] != '%') {
+      out += text[at];
+    } else {
+      const std::string_view digits = text.substr(at + 1, 2);
+      const auto byte = digits.size() == 2 ? ParseNumber<std::uint8_t>(digits, 16) : std::nullopt;
+      if (!byte) {
+        return absl::InvalidArgumentError(StrCat("not percent-encoded: \"", Escaped(text.substr(at, 3)),
+                                                 "\" at byte ", at + 1, "; a % itself is %25"));
+      }
+      out += static_cast<char>(*byte);
+      at += 2;
+    }
+  }
+  return out;
+}
+
+}  // namespace trainyard::kube

@@ -1,0 +1,45 @@
+// A node in a compact form: whether it can run pods, and how much of what it has.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kube/object_meta.h"
+#include "kube/pod.h"
+
+namespace trainyard::kube {
+
+struct Taint {
+  SharedText key;
+  SharedText value;
+  SharedText effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"
+  bool operator==(const Taint&) const = default;
+};
+
+struct NodeAddress {
+  SharedText type;  // "InternalIP", "Hostname", ...
+  std::string address;
+  bool operator==(const NodeAddress&) const = default;
+};
+
+struct CompactNode {
+  ObjectMeta meta;
+  Condition ready;
+  std::vector<SharedText> troubles;  // other conditions that are true: "MemoryPressure", ...
+  std::vector<Taint> taints;
+  bool unschedulable = false;
+  std::vector<ResourceAmount> allocatable;  // by name
+  std::vector<NodeAddress> addresses;
+
+  bool IsReady() const { return ready.status == ConditionStatus::kTrue; }
+  // The first address of the type, or "".
+  std::string_view FindAddress(std::string_view type) const;
+  bool operator==(const CompactNode&) const = default;
+};
+
+// InvalidArgument: the text is no node; it names the field.
+absl::StatusOr<CompactNode> ParseNode(std::string json, const MetaOptions& options = {});
+
+}  // namespace trainyard::kube
