@@ -1,0 +1,65 @@
+#include "gtest/gtest.h"
+#include "local/schema/schema_testing.h"
+
+namespace trainyard::local {
+namespace {
+
+std::string Defaulted(std::string_view schema, std::string_view value) {
+  Document document = Json(value);
+  ApplyDefaults(*SchemaOf(schema), document);
+  return PrintJson(document);
+}
+
+constexpr std::string_view kNested = R"({"type":"object","properties":{
+    "spec":{"type":"object","default":{},"properties":{
+        "replicas":{"type":"integer","default":1},
+        "policy":{"type":"object","properties":{"kind":{"type":"string","default":"Never"}}},
+        "list":{"type":"array","items":{"type":"object","properties":{"p":{"type":"string","default":"TCP"}}}},
+        "map":{"type":"object","additionalProperties":{"type":"object","properties":{"q":{"type":"integer","default":7}}}}}}}})";
+
+TEST(ApplyDefaults, FillsWhatIsMissingAlsoInWhatADefaultBrings) {
+  EXPECT_EQ(Defaulted(kNested, "{}"), R"({"spec":{"replicas":1}})");
+}
+
+TEST(ApplyDefaults, LeavesAloneWhatIsThereAndWhatHasNoParent) {
+  EXPECT_EQ(Defaulted(kNested, R"({"spec":{"replicas":0}})"), R"({"spec":{"replicas":0}})");
+  EXPECT_EQ(Defaulted(kNested, R"({"spec":{"replicas":3,"policy":{}}})"),
+            R"({"spec":{"replicas":3,"policy":{"kind":"Never"}}})");
+}
+
+TEST(ApplyDefaults, ReachesIntoListsAndMaps) {
+  EXPECT_EQ(Defaulted(kNested, R"({"spec":{"replicas":1,"list":[{},{"p":"UDP"}],"map":{"a":{}}}})"),
+            R"({"spec":{"replicas":1,"list":[{"p":"TCP"},{"p":"UDP"}],"map":{"a":{"q":7}}}})");
+}
+
+TEST(ApplyDefaults, TakesANullThatIsNotAllowedForMissing) {
+  constexpr std::string_view kSchema = R"({"type":"object","properties":{
+      "a":{"type":"integer","default":1},"b":{"type":"integer"},"c":{"type":"integer","nullable":true,"default":2},
+      "d":{"x-kubernetes-preserve-unknown-fields":true}}})";
+  EXPECT_EQ(Defaulted(kSchema, R"({"a":null,"b":null,"c":null,"d":{"x":null}})"),
+            R"({"a":1,"c":null,"d":{"x":null}})");
+}
+
+TEST(ApplyDefaults, TwiceIsTheSameAsOnce) {
+  for (const std::string_view value :
+       {"{}", R"({"spec":null})", R"({"spec":{"list":[{},null,3],"map":{"a":null,"b":{}}}})", "[]", "null"}) {
+    const std::string once = Defaulted(kNested, value);
+    EXPECT_EQ(Defaulted(kNested, once), once) << value;
+  }
+}
+
+TEST(ApplyDefaults, DoesNotLetASmallBodyFillTheMemory) {
+  std::string filling = "[0";
+  for (int i = 0; i < 20000; ++i) filling += ",0";
+  filling += "]";
+  const std::string schema =
+      R"({"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"x":{"type":"array","items":{"type":"integer"},"default":)" +
+      filling + "}}}}}}";
+  std::string body = R"({"l":[{})";
+  for (int i = 0; i < 20000; ++i) body += ",{}";
+  body += "]}";
+  EXPECT_LT(Defaulted(schema, body).size(), 20'000'000U);
+}
+
+}  // namespace
+}  // namespace trainyard::local
