@@ -1,0 +1,123 @@
+#include "local/api/call.h"
+
+#include "base/status.h"
+#include "base/text.h"
+#include "base/yaml.h"
+#include "local/api/errors.h"
+
+namespace trainyard::local {
+namespace {
+
+constexpr std::string_view kReadable =
+    "application/json, application/yaml, application/json;as=Table;g=meta.k8s.io;v=v1";
+
+std::string_view Trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// "application/json;as=Table;v=v1;g=meta.k8s.io" by its parts.
+struct MediaType {
+  std::string_view type;
+  std::string_view as;
+  std::string_view group;
+  std::string_view version;
+};
+
+MediaType ParseMediaType(std::string_view text) {
+  MediaType media;
+  bool first = true;
+  for (const std::string_view raw : Split(text, ';')) {
+    const std::string_view part = Trimmed(raw);
+    if (first) {
+      media.type = part;
+    } else if (part.starts_with("as=")) {
+      media.as = part.substr(3);
+    } else if (part.starts_with("g=")) {
+      media.group = part.substr(2);
+    } else if (part.starts_with("v=")) {
+      media.version = part.substr(2);
+    }
+    first = false;
+  }
+  return media;
+}
+
+}  // namespace
+
+kube::Response Call::Head(int code) const {
+  kube::Response response{.code = code};
+  for (const std::string& warning : warnings) {
+    response.headers.emplace_back("Warning", StrCat("299 - \"", Escaped(warning), "\""));
+  }
+  return response;
+}
+
+void Call::Fail(const kube::ApiError& error) {
+  kube::Response response = kube::ToResponse(error);
+  for (auto& header : Head(error.code).headers) response.headers.push_back(std::move(header));
+  responder->Send(std::move(response));
+}
+
+void Call::Fail(const absl::Status& status) { Fail(FromStatus(status)); }
+
+void Call::Send(int code, std::string body) {
+  kube::Response response = Head(code);
+  response.body = std::move(body);
+  responder->Send(std::move(response));
+}
+
+absl::StatusOr<OutputFormat> Negotiate(std::string_view accept, const Query& query) {
+  OutputFormat format;
+  if (const std::string_view include = query.Get("includeObject"); !include.empty()) {
+    if (include != "None" && include != "Metadata" && include != "Object") {
+      return kube::ToStatus(BadRequest("includeObject must be None, Metadata or Object"));
+    }
+    format.include_object = include;
+  }
+  if (accept.empty()) return format;
+  for (const std::string_view choice : Split(accept, ',')) {
+    const MediaType media = ParseMediaType(Trimmed(choice));
+    const bool json =
+        media.type == "application/json" || media.type == "*/*" || media.type == "application/*";
+    if (!json) continue;
+    if (media.as.empty()) return format;
+    if (media.group != "meta.k8s.io" || (media.version != "v1" && media.version != "v1beta1")) continue;
+    format.version = media.version;
+    if (media.as == "Table") {
+      format.kind = OutputFormat::Kind::kTable;
+      return format;
+    }
+    if (media.as == "PartialObjectMetadata" || media.as == "PartialObjectMetadataList") {
+      format.kind = OutputFormat::Kind::kMetadata;
+      return format;
+    }
+  }
+  return kube::ToStatus(NotAcceptable(kReadable));
+}
+
+absl::StatusOr<Document> DecodeBody(const kube::Request& request) {
+  const std::string_view type = ParseMediaType(request.content_type).type;
+  if (type.empty() || type == "application/json" || type.ends_with("+json")) return ParseJson(request.body);
+  if (type != "application/yaml" && !type.ends_with("+yaml")) {
+    return kube::ToStatus(UnsupportedMediaType(type, "application/json, application/yaml"));
+  }
+  TY_ASSIGN_OR_RETURN(std::vector<Document> documents, ParseJsonOrYaml(request.body));
+  if (documents.size() != 1) {
+    return absl::InvalidArgumentError(StrCat("the body must be one document, not ", documents.size()));
+  }
+  return std::move(documents.front());
+}
+
+std::string ManagerName(const Call& call) {
+  std::string_view name = call.query().Get("fieldManager");
+  if (name.empty()) {
+    name = call.in.user_agent;
+    name = name.substr(0, name.find('/'));
+  }
+  if (name.empty()) name = "unknown";
+  return std::string(name.substr(0, 128));
+}
+
+}  // namespace trainyard::local

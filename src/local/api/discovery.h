@@ -1,0 +1,23 @@
+// What the server tells clients about itself: which groups, versions and resources it serves. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "local/api/request_info.h"
+#include "local/api/resources.h"
+
+namespace trainyard::local {
+
+// The answer to a discovery path (/api, /api/v1, /apis, /apis/GROUP, /apis/GROUP/VERSION) as JSON text.
+// Nothing: it is no discovery path, or nothing of that group and version is served.
+std::optional<std::string> Discover(const ResourceTable& table, const std::vector<std::string>& parts);
+
+// The answer to /version. `release` is Trainyard's own.
+std::string VersionInfo(std::string_view release);
+
+// The verbs that a resource answers to, as discovery spells them.
+std::vector<std::string_view> VerbsOf(const ResourceInfo& resource);
+
+}  // namespace trainyard::local

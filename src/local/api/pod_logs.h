@@ -1,0 +1,34 @@
+// Where the API server gets the logs of containers from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "local/api/responder.h"
+
+namespace trainyard::local {
+
+struct PodLogRequest {
+  std::string ns;
+  std::string pod;
+  std::string uid;
+  std::string container;
+  bool previous = false;  // of the run before this one
+  bool follow = false;
+  bool timestamps = false;
+  std::optional<std::int64_t> tail_lines;
+  std::optional<absl::Time> since;
+  std::optional<std::int64_t> limit_bytes;
+};
+
+class PodLogs {
+ public:
+  virtual ~PodLogs() = default;
+  // Answers with text/plain, in pieces if it is followed. Never blocks.
+  virtual void Read(const PodLogRequest& request, std::unique_ptr<Responder> responder) = 0;
+};
+
+}  // namespace trainyard::local
