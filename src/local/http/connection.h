@@ -1,0 +1,120 @@
+// One client's connection: requests in, answers out, in order, and everything that a client may do wrong.
+// Knows neither sockets nor TLS nor threads, so that tests and the fuzzer can be the client.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "local/http/byte_stream.h"
+#include "local/http/exchange.h"
+#include "local/http/request_parser.h"
+#include "local/http/server.h"
+
+namespace trainyard::local {
+
+// What the connections of one server share. One thread uses it, and all of them.
+struct ConnectionHost {
+  HttpServerOptions options;
+  TokenCheck tokens;
+  ApiHandler handler;
+  // The time of this turn; whoever calls a connection keeps them.
+  SteadyTime now;
+  std::string date;
+  // Lent to whoever reads or writes, so that a connection that waits holds no buffers.
+  std::vector<char> in = std::vector<char>(std::size_t{64} * 1024);
+  std::vector<char> out = std::vector<char>(std::size_t{16} * 1024);  // the most that a TLS record holds
+};
+
+//            a byte            the head is good         whole                answer sent
+//   kIdle ----------> kHead ------------------> kBody --------> kAnswering ------------> kIdle
+//                       |          wrong, or too slow             |  "Connection: close"
+//                       '---------------> kEnding <---------------'
+//                    (sends what is left to send, then reads without
+//                    looking until the peer has closed its side too)
+class Connection {
+ public:
+  // `wake` makes the owner call Advance() soon; it is called from any thread.
+  Connection(ConnectionHost& host, std::unique_ptr<ByteStream> stream, std::function<void()> wake);
+  // Whoever makes the answer is told that nobody waits for it.
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Goes as far as it can: collects the answer, writes, reads, handles. `readable`: there may be new bytes to
+  // read; `hangup`: the peer has closed its side, behind what is still to be read. False: it is over.
+  bool Advance(bool readable, bool hangup);
+  // After the deadline has passed. False: it is over.
+  bool OnTime();
+
+  SteadyTime deadline() const { return deadline_; }
+  // Between two requests, or before the first: nobody misses it.
+  bool idle() const { return state_ == State::kIdle; }
+  // Since when, if it is.
+  SteadyTime idle_since() const { return idle_since_; }
+
+ private:
+  enum class State : std::uint8_t { kIdle, kHead, kBody, kAnswering, kEnding, kOver };
+  // One piece of output: a text, then a shared piece, then perhaps the end of a chunk.
+  struct Out {
+    std::string text;
+    std::shared_ptr<const std::string> piece;
+    bool chunk = false;
+    std::size_t size() const { return text.size() + (piece ? piece->size() : 0) + (chunk ? 2 : 0); }
+  };
+
+  bool WantsToRead() const;
+  void Read();
+  void Take(std::string_view bytes);
+  std::string_view Parse(std::string_view bytes);
+  void OnHead();
+  void OnWhole();
+  void OnEnd();
+
+  void CollectAnswer();
+  void BeginAnswer(kube::Response head);
+  void AnswerWhole(kube::Response response);
+  void Refuse(int code, std::string_view reason, std::string_view message);
+  void FinishAnswer();
+  void EndWriting();
+
+  std::string_view Gather();
+  void Consume(std::size_t bytes);
+  void Flush();
+  void SetDeadline(absl::Duration timeout) { deadline_ = host_.now + timeout; }
+
+  ConnectionHost& host_;
+  const std::unique_ptr<ByteStream> stream_;
+  const std::function<void()> wake_;
+  State state_ = State::kIdle;
+  SteadyTime deadline_;
+  SteadyTime idle_since_;
+
+  // Input.
+  bool may_read_ = true;
+  bool hangup_ = false;
+  bool ended_ = false;  // the peer will send no more
+  std::string in_;      // read, but not parsed yet
+  std::optional<RequestParser> parser_;
+
+  // The request that is being answered, and its answer.
+  std::optional<Identity> identity_;
+  std::shared_ptr<Exchange> exchange_;
+  bool keep_alive_ = true;
+  bool http11_ = true;
+  bool head_only_ = false;  // HEAD
+  bool streaming_ = false;
+  bool complete_ = false;  // all of the answer is in out_, or sent
+
+  // Output: what is left of out_ begins at the first item's offset.
+  std::vector<Out> out_;
+  std::size_t out_first_ = 0;
+  std::size_t out_offset_ = 0;
+};
+
+}  // namespace trainyard::local
