@@ -1,0 +1,173 @@
+#include "local/node/node_keeper.h"
+
+#include "base/log.h"
+#include "base/text.h"
+
+namespace trainyard::local::node {
+namespace {
+
+// A status that says nothing new is written this often, as a kubelet does.
+constexpr absl::Duration kStatusPeriod = absl::Minutes(5);
+
+std::string Holder(std::string_view node) { return std::string(node); }
+
+}  // namespace
+
+std::string_view PrintNodeState(NodeState state) {
+  switch (state) {
+    case NodeState::kRunning:
+      return "running";
+    case NodeState::kStopped:
+      return "stopped";
+    case NodeState::kKilled:
+      return "killed";
+  }
+  return "?";
+}
+
+NodeKeeper::NodeKeeper(Loop& loop, Clock& clock, const NodeAgentOptions& options, MachineFacts facts,
+                       ApiSender& sender)
+    : loop_(loop), clock_(clock), options_(options), facts_(std::move(facts)), sender_(sender) {
+  for (const NodeConfig& config : options.nodes) {
+    nodes_[config.name] = {.config = config, .ready_since = clock.Now()};
+  }
+}
+
+NodeKeeper::~NodeKeeper() {
+  if (timer_ != 0) loop_.Cancel(timer_);
+}
+
+bool NodeKeeper::SetState(std::string_view node, NodeState state) {
+  Node& known = nodes_.find(node)->second;
+  if (known.state == state) return false;
+  known.state = state;
+  if (state == NodeState::kRunning) {
+    known.status_due = true;
+    known.ready_since = clock_.Now();
+    Beat();
+  }
+  return true;
+}
+
+bool NodeKeeper::NoteAnnotation(std::string_view node, const std::string& value) {
+  Node& known = nodes_.find(node)->second;
+  if (known.annotation == value) return false;
+  known.annotation = value;
+  return true;
+}
+
+void NodeKeeper::NoteListed(const std::vector<Document>& nodes) {
+  for (auto& [name, node] : nodes_) node.exists = false;
+  for (const Document& node : nodes) {
+    const auto known = nodes_.find(StringAt(node, {"metadata", "name"}));
+    if (known != nodes_.end()) known->second.exists = true;
+  }
+  // The lists that tell whether a node is up come before its first sign of life.
+  if (timer_ == 0) timer_ = loop_.At(clock_.Steady(), [this] { Beat(); });
+}
+
+void NodeKeeper::NoteSeen(const Document& node) {
+  Node& known = nodes_.find(StringAt(node, {"metadata", "name"}))->second;
+  known.exists = true;
+  if (known.writing || known.state != NodeState::kRunning || SaysReady(node)) return;
+  known.status_due = true;
+  known.ready_since = clock_.Now();
+  WriteNode(known);
+}
+
+void NodeKeeper::NoteDeleted(std::string_view node) {
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end()) return;
+  known->second.exists = false;
+  known->second.has_lease = false;
+  known->second.annotation.clear();
+  known->second.status_due = true;
+}
+
+void NodeKeeper::Beat() {
+  if (timer_ != 0) loop_.Cancel(timer_);
+  const SteadyTime now = clock_.Steady();
+  timer_ = loop_.At(now + options_.heartbeat, [this] {
+    timer_ = 0;
+    Beat();
+  });
+  const bool all_due = now - last_status_ >= kStatusPeriod;
+  if (all_due) last_status_ = now;
+  std::vector<kube::Operation> operations;
+  std::vector<std::string> names;
+  for (auto& [name, node] : nodes_) {
+    if (node.state != NodeState::kRunning) continue;
+    if (all_due) node.status_due = true;
+    if (node.status_due || !node.exists) WriteNode(node);
+    if (beating_) continue;
+    const absl::Time wall = clock_.Now();
+    operations.push_back(
+        node.has_lease
+            ? kube::PatchOperation(kube::Resource::Leases(), {.ns = "kube-node-lease", .name = name},
+                                   PrintJson(LeasePatch(Holder(name), wall)),
+                                   {.type = kube::PatchType::kMerge})
+            : kube::CreateOperation(kube::Resource::Leases(), "kube-node-lease",
+                                    PrintJson(MakeLease(name, Holder(name), options_.lease, wall))));
+    names.push_back(name);
+  }
+  if (operations.empty()) return;
+  beating_ = true;
+  sender_.Send(std::move(operations),
+               [this, names](const ApiSender::Results& results) { OnLeases(names, results); });
+}
+
+void NodeKeeper::OnLeases(const std::vector<std::string>& names, const ApiSender::Results& results) {
+  beating_ = false;
+  bool again = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    Node& node = nodes_[names[i]];
+    const bool missing = kube::IsNotFound(results[i].status());
+    again = again || (missing && node.has_lease);
+    if (missing) node.has_lease = false;
+    if (results[i].ok() || kube::IsAlreadyExists(results[i].status())) node.has_lease = true;
+  }
+  if (again) Beat();
+}
+
+void NodeKeeper::WriteNode(Node& node) {
+  if (node.writing) return;
+  node.writing = true;
+  const std::string& name = node.config.name;
+  const absl::Time now = clock_.Now();
+  std::vector<kube::Operation> operations;
+  if (!node.exists) {
+    operations.push_back(kube::CreateOperation(
+        kube::Resource::Nodes(), "", PrintJson(MakeNode(node.config, facts_, options_.release, now))));
+  } else {
+    operations.push_back(kube::PatchOperation(kube::Resource::Nodes(), {.name = name},
+                                              PrintJson(NodePatch(node.config, facts_)),
+                                              {.type = kube::PatchType::kMerge}));
+    operations.push_back(kube::PatchOperation(
+        kube::Resource::Nodes(), {.name = name},
+        PrintJson(NodeStatusPatch(node.config, facts_, options_.release, node.ready_since, now)),
+        {.type = kube::PatchType::kStrategic}, "status"));
+  }
+  sender_.Send(std::move(operations),
+               [this, name](const ApiSender::Results& results) { OnNodeWritten(name, results); });
+}
+
+void NodeKeeper::OnNodeWritten(const std::string& name, const ApiSender::Results& results) {
+  Node& node = nodes_[name];
+  node.writing = false;
+  const absl::Status& status = results.back().status();
+  const bool created = !node.exists;
+  if (kube::IsNotFound(status)) {
+    node.exists = false;
+  } else if (status.ok() || kube::IsAlreadyExists(status)) {
+    node.exists = true;
+    // What a node is created with does not include its status everywhere; so it is written once more.
+    node.status_due = created;
+  }
+  if (!status.ok() && !kube::IsAlreadyExists(status)) {
+    log::Debug("cannot write a node; trying again", {{"node", name}, {"error", status}});
+  } else if (created) {
+    WriteNode(node);
+  }
+}
+
+}  // namespace trainyard::local::node

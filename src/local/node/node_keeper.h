@@ -1,0 +1,70 @@
+// Keeps the Node objects of an agent true and their Leases fresh, as long as the nodes are up.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/document.h"
+#include "local/node/api_sender.h"
+#include "local/node/loop.h"
+#include "local/node/node_agent.h"
+
+namespace trainyard::local::node {
+
+enum class NodeState : std::uint8_t { kRunning, kStopped, kKilled };
+std::string_view PrintNodeState(NodeState state);
+
+// On the node's loop. All that it is given must outlive it.
+class NodeKeeper {
+ public:
+  NodeKeeper(Loop& loop, Clock& clock, const NodeAgentOptions& options, MachineFacts facts,
+             ApiSender& sender);
+  ~NodeKeeper();
+  NodeKeeper(const NodeKeeper&) = delete;
+  NodeKeeper& operator=(const NodeKeeper&) = delete;
+
+  bool Has(std::string_view node) const { return nodes_.contains(node); }
+  NodeState state(std::string_view node) const { return nodes_.find(node)->second.state; }
+  // True: it was another before.
+  bool SetState(std::string_view node, NodeState state);
+
+  // All nodes that there are: those of ours that are missing are registered.
+  void NoteListed(const std::vector<Document>& nodes);
+  // One of ours, as it is; what it says wrongly of itself is put right.
+  void NoteSeen(const Document& node);
+  void NoteDeleted(std::string_view node);
+  // True: the annotation is another than it was.
+  bool NoteAnnotation(std::string_view node, const std::string& value);
+
+ private:
+  struct Node {
+    NodeConfig config;
+    NodeState state = NodeState::kRunning;
+    bool exists = false;
+    bool has_lease = true;  // until it turns out that it has none
+    bool writing = false;   // of its object or status
+    bool status_due = true;
+    absl::Time ready_since;
+    std::string annotation;
+  };
+  void Beat();
+  void WriteNode(Node& node);
+  void OnNodeWritten(const std::string& name, const ApiSender::Results& results);
+  void OnLeases(const std::vector<std::string>& names, const ApiSender::Results& results);
+
+  Loop& loop_;
+  Clock& clock_;
+  const NodeAgentOptions& options_;
+  const MachineFacts facts_;
+  ApiSender& sender_;
+  std::map<std::string, Node, std::less<>> nodes_;
+  Loop::TimerId timer_ = 0;
+  SteadyTime last_status_;
+  bool beating_ = false;  // a batch of leases is under way
+};
+
+}  // namespace trainyard::local::node
