@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "cli/command.h"
 
@@ -13,5 +14,16 @@ std::unique_ptr<Command> NewKvDel();
 std::unique_ptr<Command> NewKvRange();
 std::unique_ptr<Command> NewKvWatch();
 std::unique_ptr<Command> NewVersion();
+std::unique_ptr<Command> NewUp();
+std::unique_ptr<Command> NewDown();
+std::unique_ptr<Command> NewStatus();
+std::unique_ptr<Command> NewNodeKill();
+std::unique_ptr<Command> NewNodeStop();
+std::unique_ptr<Command> NewNodeStart();
+std::unique_ptr<Command> NewNodeCordon();
+std::unique_ptr<Command> NewNodeUncordon();
+
+// Which version this is: "0.1.0".
+std::string Release();
 
 }  // namespace trainyard::cli

@@ -30,8 +30,10 @@ int main(int argc, char** argv) try {
   ::signal(SIGCHLD, SIG_DFL);  // or a child's end would be lost
   ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error of a write, not our end
   ::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow
-  const std::unique_ptr<Command> commands[] = {NewKvGet(),   NewKvPut(),   NewKvDel(),
-                                               NewKvRange(), NewKvWatch(), NewVersion()};
+  const std::unique_ptr<Command> commands[] = {
+      NewUp(),        NewDown(),       NewStatus(),       NewNodeKill(), NewNodeStop(),
+      NewNodeStart(), NewNodeCordon(), NewNodeUncordon(), NewKvGet(),    NewKvPut(),
+      NewKvDel(),     NewKvRange(),    NewKvWatch(),      NewVersion()};
   std::vector<Command*> pointers;
   for (const auto& command : commands) pointers.push_back(command.get());
   return RunCommandLine(argc, argv, pointers);

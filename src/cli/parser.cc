@@ -179,7 +179,8 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
                 .one_of = {"text", "json"}},
                format);
 
-  const std::map<std::string, std::string> groups = {{"kv", "Look into a store and change it"}};
+  const std::map<std::string, std::string> groups = {
+      {"kv", "Look into a store and change it"}, {"node", "Let a node of the cluster fail and come back"}};
   Command* chosen = nullptr;
   for (Command* command : commands) {
     CLI::App& sub = Place(app, *command);

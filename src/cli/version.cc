@@ -10,10 +10,12 @@ class Version final : public Command {
   std::string name() const override { return "version"; }
   std::string summary() const override { return "Print which version this is"; }
   void Declare(Flags&) override {}
-  absl::Status Run() override { return Print("trainyard " TRAINYARD_VERSION "\n"); }
+  absl::Status Run() override { return Print("trainyard " + Release() + "\n"); }
 };
 
 }  // namespace
+
+std::string Release() { return TRAINYARD_VERSION; }
 
 std::unique_ptr<Command> NewVersion() { return std::make_unique<Version>(); }
 

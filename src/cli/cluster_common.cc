@@ -1,0 +1,43 @@
+#include "cli/cluster_common.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "kube/curl_transport.h"
+#include "kube/kubeconfig.h"
+
+namespace trainyard::cli {
+
+void HomeFlag::Declare(Flags& flags) {
+  flags.Text({.name = "--home",
+              .value = "FOLDER",
+              .help = "Where the embedded cluster keeps everything (~/.trainyard)",
+              .everywhere = true},
+             home_);
+}
+
+absl::StatusOr<local::Home> HomeFlag::Open() const {
+  if (!home_.empty()) return local::OpenHome(home_);
+  TY_ASSIGN_OR_RETURN(std::string home, local::DefaultHome());
+  return local::OpenHome(std::move(home));
+}
+
+absl::StatusOr<ClusterClient> ClusterClient::Connect(const local::Home& home) {
+  TY_ASSIGN_OR_RETURN(const auto running, local::FindRunning(home));
+  if (!running) {
+    return absl::FailedPreconditionError(
+        StrCat("no cluster is running on ", home.root, ": trainyard up starts one"));
+  }
+  if (running->server.empty()) {
+    return absl::FailedPreconditionError(
+        StrCat("the cluster on ", home.root, " is still starting (process ", running->pid, ")"));
+  }
+  TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube::LoadConfig({.path = home.Kubeconfig()}));
+  ClusterClient client;
+  client.running_ = *running;
+  TY_ASSIGN_OR_RETURN(client.transport_, kube::NewCurlTransport(std::move(config)));
+  client.api_ = std::make_unique<kube::Api>(*client.transport_, Clock::System(), IdSource::Random());
+  return client;
+}
+
+}  // namespace trainyard::cli

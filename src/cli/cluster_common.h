@@ -1,0 +1,38 @@
+// What the commands for the embedded cluster share: which home, and a way to its API server.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/command.h"
+#include "kube/api.h"
+#include "local/cluster/home.h"
+
+namespace trainyard::cli {
+
+// --home, with its default.
+class HomeFlag {
+ public:
+  void Declare(Flags& flags);
+  absl::StatusOr<local::Home> Open() const;
+
+ private:
+  std::string home_;
+};
+
+// A client of the cluster that runs on the home.
+class ClusterClient {
+ public:
+  // FailedPrecondition: none runs there; the message says how to start one.
+  static absl::StatusOr<ClusterClient> Connect(const local::Home& home);
+  kube::Api& api() { return *api_; }
+  const local::RunningCluster& running() const { return running_; }
+
+ private:
+  local::RunningCluster running_;
+  std::unique_ptr<kube::Transport> transport_;
+  std::unique_ptr<kube::Api> api_;
+};
+
+}  // namespace trainyard::cli

@@ -1,0 +1,213 @@
+// trainyard up
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <map>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/cluster_common.h"
+#include "cli/commands.h"
+#include "cli/event_lines.h"
+#include "kube/quantity.h"
+#include "local/cluster/cluster.h"
+#include "local/node/end_pods.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr absl::Duration kEphemeralGrace = absl::Seconds(2);
+
+// "cpu=4,memory=8Gi,nvidia.com/gpu=2"
+absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::string& text) {
+  std::map<std::string, std::string> capacity;
+  if (text.empty()) return capacity;
+  for (const std::string_view part : Split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      return UsageError(
+          StrCat("--capacity is NAME=QUANTITY,..., as cpu=4,memory=8Gi; '", Escaped(part), "' is not"));
+    }
+    const std::string_view quantity = part.substr(equals + 1);
+    if (const auto parsed = kube::Quantity::Parse(quantity); !parsed.ok()) {
+      return UsageError(StrCat("--capacity: ", Message(parsed.status())));
+    }
+    capacity[std::string(part.substr(0, equals))] = quantity;
+  }
+  return capacity;
+}
+
+// Those that end the cluster; blocked before the first thread starts, so that Await() alone gets them.
+sigset_t EndingSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  return signals;
+}
+
+class Up final : public Command {
+ public:
+  std::string name() const override { return "up"; }
+  std::string summary() const override { return "Start a Kubernetes cluster on this machine"; }
+  std::string details() const override {
+    return "Pods run as processes of this machine. What they run goes on when the cluster stops, and is "
+           "taken up\n"
+           "again when it starts; `trainyard down` ends it all.\n\n"
+           "Examples:\n"
+           "  trainyard up --detach\n"
+           "  trainyard up --nodes 3 --capacity cpu=4,memory=8Gi,nvidia.com/gpu=2";
+  }
+
+  void Declare(Flags& flags) override {
+    home_.Declare(flags);
+    flags.Switch({.name = "-d,--detach", .help = "Go on in the background, and return when it is ready"},
+                 detach_);
+    flags.Switch(
+        {.name = "--ephemeral", .help = "Keep nothing: objects in memory, pods ended with the cluster"},
+        ephemeral_);
+    flags.Number({.name = "--nodes", .value = "N", .help = "How many nodes it has (1)"}, nodes_);
+    flags.Text({.name = "--capacity",
+                .value = "LIST",
+                .help = "What each node has, as cpu=4,memory=8Gi,nvidia.com/gpu=2 (this machine's)"},
+               capacity_);
+    flags.Number(
+        {.name = "--port", .value = "N", .help = "Where to listen (the last one, or any that is free)"},
+        port_);
+    flags.Text({.name = "--cluster-store",
+                .value = "URL",
+                .help = "Where objects are kept, as etcd://127.0.0.1:2379 (the home folder)"},
+               store_);
+    flags.Duration({.name = "--node-grace",
+                    .value = "TIME",
+                    .help = "A node without a heartbeat for so long is not ready (10s)"},
+                   node_grace_);
+  }
+
+  absl::Status Run() override {
+    TY_ASSIGN_OR_RETURN(options_.capacity, ParseCapacity(capacity_));
+    if (nodes_ && (*nodes_ < 1 || *nodes_ > 250)) return UsageError("--nodes must be between 1 and 250");
+    if (port_ && (*port_ < 0 || *port_ > 65535)) return UsageError("--port must be between 0 and 65535");
+    if (ephemeral_ && !store_.empty())
+      return UsageError("--ephemeral and --cluster-store exclude each other");
+    TY_ASSIGN_OR_RETURN(options_.home, home_.Open());
+    options_.nodes = static_cast<int>(nodes_.value_or(1));
+    options_.port = static_cast<std::uint16_t>(port_.value_or(0));
+    options_.store_url = ephemeral_ ? "memory:" : store_;
+    options_.release = Release();
+    if (node_grace_) options_.node_grace = *node_grace_;
+    if (node_grace_) options_.heartbeat = *node_grace_ / 5;
+    return detach_ ? Detach() : Serve(nullptr);
+  }
+
+ private:
+  // Tells the process that waits for a detached cluster that it is ready, or why it never will be.
+  using Tell = std::function<void(const absl::StatusOr<std::string>& server)>;
+
+  absl::Status Serve(const Tell& tell) {
+    const sigset_t signals = EndingSignals();
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    auto cluster = local::Cluster::Start(options_);
+    if (tell) tell(cluster.ok() ? absl::StatusOr<std::string>((*cluster)->server()) : cluster.status());
+    if (!cluster.ok()) return cluster.status();
+    if (!tell) Welcome((*cluster)->server());
+    {
+      EventLines lines((*cluster)->transport(),
+                       [](std::string_view line) { std::cout << line << std::endl; });
+      int signal = 0;
+      ::sigwait(&signals, &signal);
+    }
+    cluster->reset();
+    const int left = local::node::CountPods(options_.home.root);
+    if (ephemeral_) return local::node::EndPods(options_.home.root, kEphemeralGrace);
+    if (left > 0) {
+      std::cerr << "trainyard: the cluster has stopped; " << left
+                << (left == 1 ? " pod goes on. " : " pods go on. ")
+                << "`trainyard up` takes up what runs, `trainyard down` ends it\n";
+    }
+    return absl::OkStatus();
+  }
+
+  void Welcome(const std::string& server) const {
+    std::cout << "The cluster is ready: " << server << (ephemeral_ ? " (nothing is kept)" : "") << "\n\n"
+              << "  export KUBECONFIG=" << options_.home.Kubeconfig() << "\n"
+              << "  kubectl get nodes\n"
+              << "  kubectl run hello --image=none --restart=Never --command -- echo hello\n\n"
+              << (detach_ ? "trainyard status shows it, trainyard down ends it.\n" : "Ctrl-C stops it.\n")
+              << std::flush;
+  }
+
+  absl::Status Detach() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make a pipe");
+    Fd read_end(ends[0]);
+    Fd write_end(ends[1]);
+    const pid_t child = ::fork();  // before the first thread
+    if (child < 0) return ErrnoStatus(errno, "cannot start a process");
+    if (child == 0) {
+      read_end.Reset();
+      return ServeDetached(std::move(write_end));
+    }
+    write_end.Reset();
+    return AwaitDetached(std::move(read_end), child);
+  }
+
+  absl::Status ServeDetached(Fd told) {
+    ::setsid();
+    Fd log(::open(options_.home.Log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const auto tell = [&](const absl::StatusOr<std::string>& server) {
+      const std::string text = server.ok() ? StrCat("+", *server) : StrCat("-", Message(server.status()));
+      if (::write(told.get(), text.data(), text.size()) < 0) return;  // nobody waits any more
+      told.Reset();
+    };
+    if (!log.valid()) {
+      tell(ErrnoStatus(errno, StrCat("cannot open ", options_.home.Log())));
+      ::_exit(1);
+    }
+    ::dup2(null.get(), STDIN_FILENO);
+    ::dup2(log.get(), STDOUT_FILENO);
+    ::dup2(log.get(), STDERR_FILENO);
+    return Serve(tell);
+  }
+
+  absl::Status AwaitDetached(Fd told, pid_t child) const {
+    std::string text;
+    char buffer[4096];
+    for (;;) {
+      const ssize_t size = ::read(told.get(), buffer, sizeof buffer);
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0) break;
+      text.append(buffer, static_cast<std::size_t>(size));
+    }
+    if (text.starts_with('+')) {
+      Welcome(text.substr(1));
+      return absl::OkStatus();
+    }
+    ::waitpid(child, nullptr, 0);
+    if (text.starts_with('-')) return absl::UnavailableError(text.substr(1));
+    return absl::UnavailableError(
+        StrCat("the cluster ended before it was ready; ", options_.home.Log(), " may say why"));
+  }
+
+  HomeFlag home_;
+  bool detach_ = false;
+  bool ephemeral_ = false;
+  std::optional<std::int64_t> nodes_;
+  std::string capacity_;
+  std::optional<std::int64_t> port_;
+  std::string store_;
+  std::optional<absl::Duration> node_grace_;
+  local::ClusterOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewUp() { return std::make_unique<Up>(); }
+
+}  // namespace trainyard::cli

@@ -1,0 +1,177 @@
+#include "local/cluster/cluster.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "kube/event_recorder.h"
+#include "kv/open.h"
+#include "local/api/direct_transport.h"
+#include "local/api/server.h"
+#include "local/cluster/access.h"
+#include "local/control/controllers.h"
+#include "local/http/server.h"
+#include "local/node/container_launch.h"
+#include "local/node/node_agent.h"
+#include "local/scheduler/scheduler.h"
+
+namespace trainyard::local {
+namespace {
+
+constexpr std::size_t kMaxPortBytes = 16;
+
+// The port of the cluster that ran here last, so that clients find it again.
+std::uint16_t LastPort(const Home& home) {
+  const auto text = ReadFile(home.Port(), kMaxPortBytes);
+  return text.ok() ? ParseNumber<std::uint16_t>(*text).value_or(0) : 0;
+}
+
+// What happens to pods on nodes, told as events of the cluster.
+class NodeEvents final : public node::EventSink {
+ public:
+  explicit NodeEvents(kube::EventRecorder& recorder) : recorder_(recorder) {}
+  void Record(const node::EventObject& object, const node::EventNote& note) override {
+    recorder_.Record({.api_version = "v1",
+                      .kind = object.kind,
+                      .key = {.ns = object.ns, .name = object.name},
+                      .uid = object.uid},
+                     note.warning ? kube::EventType::kWarning : kube::EventType::kNormal, note.reason,
+                     note.message);
+  }
+
+ private:
+  kube::EventRecorder& recorder_;
+};
+
+std::unique_ptr<kube::EventRecorder> NewRecorder(kube::Api& api, Clock& clock, std::string component) {
+  auto recorder = std::make_unique<kube::EventRecorder>(
+      api, clock, IdSource::Random(), kube::EventRecorder::Options{.component = std::move(component)});
+  recorder->Start();
+  return recorder;
+}
+
+class ClusterInProcess final : public Cluster {
+ public:
+  explicit ClusterInProcess(ClusterOptions options) : options_(std::move(options)) {}
+  ~ClusterInProcess() override { Stop(); }
+
+  absl::Status Start() {
+    TY_ASSIGN_OR_RETURN(HomeLock lock, HomeLock::Take(options_.home));
+    lock_.emplace(std::move(lock));
+    TY_ASSIGN_OR_RETURN(const Access access, OpenAccess(options_.home, clock_.Now()));
+    const std::string url =
+        options_.store_url.empty() ? StrCat("embedded:", options_.home.Store()) : options_.store_url;
+    TY_ASSIGN_OR_RETURN(store_, kv::OpenStore(url));
+    TY_ASSIGN_OR_RETURN(server_, ApiServer::Start({.store = store_.get(), .release = options_.release}));
+    TY_RETURN_IF_ERROR(Listen(access));
+    TY_RETURN_IF_ERROR(StartControllers(access));
+    TY_RETURN_IF_ERROR(StartNodes());
+    return lock_->Announce(address_);
+  }
+
+  const std::string& server() const override { return address_; }
+  kube::Transport& transport() override { return *transport_; }
+
+ private:
+  absl::Status Listen(const Access& access) {
+    const auto tokens = [token = access.token](std::string_view given) -> std::optional<Identity> {
+      if (!SameSecret(given, token)) return std::nullopt;
+      return Identity{.user = "trainyard-admin", .groups = {"system:masters", "system:authenticated"}};
+    };
+    const auto handle = [this](ApiRequest request, std::unique_ptr<Responder> responder) {
+      server_->Handle(std::move(request), std::move(responder));
+    };
+    HttpServerOptions options{.port = options_.port != 0 ? options_.port : LastPort(options_.home),
+                              .certificate_pem = access.server.certificate_pem,
+                              .key_pem = access.server.key_pem,
+                              .client_ca_pem = access.authority_pem};
+    auto http = HttpServer::Start(options, tokens, handle);
+    if (!http.ok() && options_.port == 0 && options.port != 0) {  // somebody else has the last one now
+      options.port = 0;
+      http = HttpServer::Start(options, tokens, handle);
+    }
+    TY_RETURN_IF_ERROR(http);
+    http_ = *std::move(http);
+    address_ = StrCat("https://127.0.0.1:", http_->port());
+    TY_RETURN_IF_ERROR(WriteFile(options_.home.Port(), std::to_string(http_->port()), 0600));
+    return WriteKubeconfig(options_.home, access, address_);
+  }
+
+  absl::Status StartControllers(const Access& access) {
+    transport_ = std::make_unique<DirectTransport>(*server_, "trainyard");
+    api_ = std::make_unique<kube::Api>(*transport_, clock_, IdSource::Random());
+    events_ = NewRecorder(*api_, clock_, "default-scheduler");
+    scheduler_ = std::make_unique<Scheduler>(*api_, clock_, IdSource::Random(), *events_);
+    scheduler_->Start();
+    ControllerOptions options{.authority_pem = access.authority_pem, .wake = clock_.NewAlarm()};
+    options.nodes.grace = options_.node_grace;
+    options.nodes.startup_grace = options_.node_grace;
+    control_transport_ = std::make_unique<DirectTransport>(*server_, "trainyard-controllers", options.wake);
+    controllers_ = std::make_unique<Controllers>(*control_transport_, clock_, std::move(options),
+                                                 [this] { return server_->resources(); });
+    return controllers_->Start();
+  }
+
+  absl::Status StartNodes() {
+    node_recorder_ = NewRecorder(*api_, clock_, "kubelet");
+    node_events_ = std::make_unique<NodeEvents>(*node_recorder_);
+    node::NodeAgentOptions options{.home = options_.home.root,
+                                   .bin = options_.home.Bin(),
+                                   .release = options_.release,
+                                   .work_folder = std::filesystem::current_path().string(),
+                                   .machine_env = node::PickMachineEnv(environ),
+                                   .heartbeat = options_.heartbeat,
+                                   .events = node_events_.get()};
+    for (int number = 1; number <= options_.nodes; ++number) {
+      options.nodes.push_back({.name = StrCat("node-", number), .labels = {}, .capacity = options_.capacity});
+    }
+    TY_ASSIGN_OR_RETURN(nodes_, node::NodeAgent::Start(*api_, clock_, std::move(options)));
+    for (const std::string& shortcoming : nodes_->shortcomings()) log::Warn(shortcoming);
+    return absl::OkStatus();
+  }
+
+  // Those who ask first, those who answer last.
+  void Stop() {
+    nodes_.reset();
+    if (node_recorder_) node_recorder_->Stop();
+    controllers_.reset();
+    scheduler_.reset();
+    if (events_) events_->Stop();
+    events_.reset();
+    http_.reset();
+    server_.reset();
+    store_.reset();
+  }
+
+  const ClusterOptions options_;
+  Clock& clock_ = Clock::System();
+  std::optional<HomeLock> lock_;
+  std::unique_ptr<kv::Store> store_;
+  std::unique_ptr<ApiServer> server_;
+  std::unique_ptr<HttpServer> http_;
+  std::string address_;
+  std::unique_ptr<DirectTransport> transport_;
+  std::unique_ptr<DirectTransport> control_transport_;
+  std::unique_ptr<kube::Api> api_;
+  std::unique_ptr<kube::EventRecorder> events_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Controllers> controllers_;
+  std::unique_ptr<kube::EventRecorder> node_recorder_;
+  std::unique_ptr<NodeEvents> node_events_;
+  std::unique_ptr<node::NodeAgent> nodes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(ClusterOptions options) {
+  auto cluster = std::make_unique<ClusterInProcess>(std::move(options));
+  TY_RETURN_IF_ERROR(cluster->Start());
+  return cluster;
+}
+
+}  // namespace trainyard::local
