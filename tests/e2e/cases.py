@@ -1,0 +1,75 @@
+"""What the tests of the embedded cluster share: a cluster for each class, and the same on a real API server."""
+
+import json
+import os
+import sys
+import time
+import unittest
+
+from cluster import Cluster
+from real_server import RealServer, assets
+
+TRAINYARD = None
+_real = None  # one for all classes: it takes seconds to start
+
+
+def shared_real_server():
+    global _real
+    if _real is None:
+        _real = RealServer().start()
+        unittest.addModuleCleanup(_real.remove)
+    return _real
+
+
+class ClusterCase(unittest.TestCase):
+    """All tests of a class share a cluster, with a namespace of the class's own, and use names of their own."""
+
+    on_real_server = False
+    flags = ()
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.on_real_server:
+            if not assets():
+                raise unittest.SkipTest("SKIPPED: no real kube-apiserver: set KUBEBUILDER_ASSETS to the folder that has it")
+            cls.cluster = shared_real_server()
+        else:
+            cls.cluster = Cluster(TRAINYARD, *cls.flags).start()
+            cls.addClassCleanup(cls.cluster.remove)
+        cls.namespace = "%s-%s" % (cls.__name__.lower(), os.urandom(3).hex())
+        cls.cluster.kubectl("create", "namespace", cls.namespace)
+
+    def assert_status(self, body, code, reason):
+        """That `body` is the Status object of such a failure; returns it."""
+        status = json.loads(body) if isinstance(body, (str, bytes)) else body
+        self.assertEqual((status["kind"], status["apiVersion"], status["status"]), ("Status", "v1", "Failure"))
+        self.assertEqual((status["code"], status["reason"]), (code, reason), status["message"])
+        self.assertTrue(status["message"])
+        return status
+
+
+def also_on_a_real_server(case):
+    """Adds the same class of tests once more, on a real API server: what they expect is what Kubernetes does."""
+    name = case.__name__ + "OnARealServer"
+    module = sys.modules[case.__module__]
+    setattr(module, name, type(name, (case,), {"on_real_server": True, "__module__": case.__module__}))
+    return case
+
+
+def eventually(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError("waited in vain for " + what)
+        time.sleep(0.02)
+
+
+def main():
+    """usage: x_test.py TRAINYARD [unittest arguments]"""
+    global TRAINYARD
+    TRAINYARD = os.path.abspath(sys.argv.pop(1))
+    # Without warnings: the Python client leaves its connections to the collector, which complains of each.
+    unittest.main(module="__main__", verbosity=2, warnings="ignore")
