@@ -1,9 +1,12 @@
-// usage: trainyard_bench [--quick] [--check] [--json FILE] [--folder FOLDER]
+// usage: trainyard_bench [--quick] [--check] [--part NAME]... [--json FILE] [--folder FOLDER] [--trainyard
+// PROGRAM]
 //
 // Prints one table. --quick measures for a moment only, to see that it runs. --check exits 1 if a target is
-// missed. Files are made in FOLDER (the present one), so that the disk that matters is measured.
+// missed. --part measures only that part. Files are made in FOLDER (the present one), so that the disk that
+// matters is measured. PROGRAM is the one beside this.
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +16,12 @@
 
 int main(int argc, char** argv) {
   using namespace trainyard::bench;
+  const std::pair<std::string, void (*)(const Settings&, std::vector<Row>&)> parts[] = {
+      {"store", EmbeddedStoreRows}, {"watches", WatchRows},   {"etcd", EtcdRows},
+      {"client", ClientRows},       {"cluster", ClusterRows}, {"pods", PodRows}};
   Settings settings;
+  settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
+  std::vector<std::string> wanted;
   std::string json;
   std::string parent = ".";
   bool check = false;
@@ -21,15 +29,24 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--quick") == 0) {
       settings.time = absl::Milliseconds(50);
       settings.rounds = 1;
+      settings.quick = true;
     } else if (std::strcmp(argv[i], "--check") == 0) {
       check = true;
     } else if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
       json = argv[++i];
     } else if (std::strcmp(argv[i], "--folder") == 0 && i + 1 < argc) {
       parent = argv[++i];
+    } else if (std::strcmp(argv[i], "--trainyard") == 0 && i + 1 < argc) {
+      settings.trainyard = argv[++i];
+    } else if (std::strcmp(argv[i], "--part") == 0 && i + 1 < argc &&
+               std::ranges::any_of(parts, [&](const auto& part) { return part.first == argv[i + 1]; })) {
+      wanted.emplace_back(argv[++i]);
     } else {
-      std::cerr << "unknown argument '" << argv[i]
-                << "': there are --quick, --check, --json FILE, --folder FOLDER\n";
+      std::cerr
+          << "unknown argument '" << argv[i]
+          << "': there are --quick, --check, --part store|watches|etcd|client|cluster|pods, --json FILE, "
+             "--folder FOLDER, "
+             "--trainyard PROGRAM\n";
       return 2;
     }
   }
@@ -38,11 +55,10 @@ int main(int argc, char** argv) {
     std::cerr << "cannot make a folder in " << parent << "\n";
     return 1;
   }
-  settings.folder = folder;
+  settings.folder = std::filesystem::absolute(folder);
   std::vector<Row> rows;
-  const std::pair<const char*, void (*)(const Settings&, std::vector<Row>&)> parts[] = {
-      {"embedded store", EmbeddedStoreRows}, {"watches", WatchRows}, {"etcd", EtcdRows}};
   for (const auto& [name, measure] : parts) {
+    if (!wanted.empty() && std::ranges::find(wanted, name) == wanted.end()) continue;
     std::cerr << "measuring: " << name << "\n";
     measure(settings, rows);
   }

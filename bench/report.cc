@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/status.h"
 #include "base/text.h"
 
 namespace trainyard::bench {
@@ -23,6 +24,7 @@ std::string Target(const Row& row) {
   std::string text;
   if (row.least_ratio) text = StrCat("ratio >= ", Shown(*row.least_ratio));
   if (row.least_figure) StrAppend(text, text.empty() ? "" : ", ", ">= ", Shown(*row.least_figure));
+  if (row.most_figure) StrAppend(text, text.empty() ? "" : ", ", "<= ", Shown(*row.most_figure));
   if (!text.empty()) StrAppend(text, row.reached() ? "  reached" : "  MISSED");
   return text;
 }
@@ -34,13 +36,22 @@ double Median(std::vector<double> values) {
 
 }  // namespace
 
+void Add(std::vector<Row>& rows, Row row, const absl::StatusOr<double>& figure) {
+  if (figure.ok()) {
+    row.figure = *figure;
+  } else {
+    row.failure = Message(figure.status());
+  }
+  rows.push_back(std::move(row));
+}
+
 std::string PrintTable(const std::vector<Row>& rows) {
   std::vector<std::vector<std::string>> cells = {
       {"NAME", "FIGURE", "UNIT", "LIMIT IN THE SAME RUN", "RATIO", "TARGET"}};
   for (const Row& row : rows) {
     const bool limited = !row.limit_name.empty();
-    cells.push_back({row.name, Shown(row.figure), row.unit,
-                     limited ? StrCat(Shown(row.limit), " (", row.limit_name, ")") : "-",
+    cells.push_back({row.name, row.failure.empty() ? Shown(row.figure) : StrCat("FAILED: ", row.failure),
+                     row.unit, limited ? StrCat(Shown(row.limit), " (", row.limit_name, ")") : "-",
                      limited ? Shown(row.ratio()) : "-", Target(row)});
   }
   return Table(cells, 2);
@@ -60,6 +71,8 @@ std::string PrintJson(const std::vector<Row>& rows) {
     }
     if (row.least_ratio) json.Add("least_ratio", *row.least_ratio);
     if (row.least_figure) json.Add("least_figure", *row.least_figure);
+    if (row.most_figure) json.Add("most_figure", *row.most_figure);
+    if (!row.failure.empty()) json.Add("failure", std::string_view(row.failure));
     json.Add("reached", row.reached());
     StrAppend(text, text.size() == 1 ? "\n  " : ",\n  ", json.Str());
   }

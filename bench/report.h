@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace trainyard::bench {
@@ -20,12 +21,19 @@ struct Row {
   // What the row must reach: a ratio, or where there is no peer the figure itself.
   std::optional<double> least_ratio;
   std::optional<double> least_figure;
+  std::optional<double> most_figure;  // for a time or a size
+  std::string failure;                // why there is no figure; a target is then missed
 
   double ratio() const { return limit > 0 ? figure / limit : 0; }
   bool reached() const {
-    return (!least_ratio || ratio() >= *least_ratio) && (!least_figure || figure >= *least_figure);
+    if (!failure.empty()) return false;
+    return (!least_ratio || ratio() >= *least_ratio) && (!least_figure || figure >= *least_figure) &&
+           (!most_figure || figure <= *most_figure);
   }
 };
+
+// Adds the row, with the figure or with why there is none.
+void Add(std::vector<Row>& rows, Row row, const absl::StatusOr<double>& figure);
 
 std::string PrintTable(const std::vector<Row>& rows);
 std::string PrintJson(const std::vector<Row>& rows);
@@ -43,12 +51,17 @@ Pair Alternate(int rounds, const std::function<double()>& figure, const std::fun
 struct Settings {
   absl::Duration time = absl::Seconds(1);  // of one measurement
   int rounds = 5;
-  std::string folder;  // for files; on the disk that is to be measured
+  bool quick = false;     // only that it runs: everything is small
+  std::string folder;     // for files; on the disk that is to be measured
+  std::string trainyard;  // the program
 };
 
 // Each adds its rows.
 void EmbeddedStoreRows(const Settings& settings, std::vector<Row>& rows);
 void WatchRows(const Settings& settings, std::vector<Row>& rows);
 void EtcdRows(const Settings& settings, std::vector<Row>& rows);
+void ClientRows(const Settings& settings, std::vector<Row>& rows);
+void ClusterRows(const Settings& settings, std::vector<Row>& rows);
+void PodRows(const Settings& settings, std::vector<Row>& rows);
 
 }  // namespace trainyard::bench
