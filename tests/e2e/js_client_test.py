@@ -102,6 +102,8 @@ class Informer(JsCase):
                 process.told.append(json.loads(line))
         process.reader = threading.Thread(target=read, daemon=True)
         process.reader.start()
+        # From here on it tells what happens in the order in which it happens; a list comes by name.
+        eventually(lambda: any(line["event"] == "connect" for line in process.told), "the informer's first list")
         return process
 
     def write(self, name, n):

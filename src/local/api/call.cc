@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "base/yaml.h"
 #include "local/api/errors.h"
+#include "local/schema/protobuf.h"
 
 namespace trainyard::local {
 namespace {
@@ -100,8 +101,13 @@ absl::StatusOr<OutputFormat> Negotiate(std::string_view accept, const Query& que
 absl::StatusOr<Document> DecodeBody(const kube::Request& request) {
   const std::string_view type = ParseMediaType(request.content_type).type;
   if (type.empty() || type == "application/json" || type.ends_with("+json")) return ParseJson(request.body);
+  if (type == "application/vnd.kubernetes.protobuf") {
+    auto decoded = DecodeProtobuf(request.body);
+    if (!absl::IsUnimplemented(decoded.status())) return decoded;
+    return kube::ToStatus(kube::ApiError{.code = 415, .reason = "UnsupportedMediaType", .message = std::string(Message(decoded.status()))});
+  }
   if (type != "application/yaml" && !type.ends_with("+yaml")) {
-    return kube::ToStatus(UnsupportedMediaType(type, "application/json, application/yaml"));
+    return kube::ToStatus(UnsupportedMediaType(type, "application/json, application/yaml, application/vnd.kubernetes.protobuf"));
   }
   TY_ASSIGN_OR_RETURN(std::vector<Document> documents, ParseJsonOrYaml(request.body));
   if (documents.size() != 1) {

@@ -26,11 +26,17 @@ class Pipe final : public BodyWriter {
     {
       MutexLock lock(mu_);
       if (cancelled_ || closed_) return false;
+      backlog_ += piece->size();
       pieces_.push_back(std::move(piece));
       changed_.SignalAll();
     }
     if (news_ != nullptr) news_->Notify();
     return true;
+  }
+
+  std::size_t Backlog() override {
+    MutexLock lock(mu_);
+    return backlog_;
   }
 
   void Close() override {
@@ -68,6 +74,7 @@ class Pipe final : public BodyWriter {
     std::string all;
     for (const auto& piece : pieces_) all += *piece;
     pieces_.clear();
+    backlog_ = 0;
     return all;
   }
 
@@ -86,6 +93,7 @@ class Pipe final : public BodyWriter {
   Mutex mu_;
   CondVar changed_;
   std::deque<std::shared_ptr<const std::string>> pieces_ TY_GUARDED_BY(mu_);
+  std::size_t backlog_ TY_GUARDED_BY(mu_) = 0;
   bool closed_ TY_GUARDED_BY(mu_) = false;
   bool cancelled_ TY_GUARDED_BY(mu_) = false;
   std::function<void()> gone_ TY_GUARDED_BY(mu_);

@@ -17,6 +17,8 @@ class BodyWriter {
   // Pieces are shared, because one event goes to many watchers. False: the reader is gone or has fallen too
   // far behind, and nothing more will be sent.
   virtual bool Write(std::shared_ptr<const std::string> piece) = 0;
+  // How many bytes wait for the reader to take them. Who can wait writes less while there are many.
+  virtual std::size_t Backlog() = 0;
   // The body is complete.
   virtual void Close() = 0;
   // `gone` is called once, when the reader has gone away or the server stops; at once if that has happened

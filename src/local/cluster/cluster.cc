@@ -14,9 +14,12 @@
 #include "local/api/direct_transport.h"
 #include "local/api/server.h"
 #include "local/cluster/access.h"
+#include "local/cluster/api_service.h"
 #include "local/control/controllers.h"
 #include "local/http/server.h"
+#include "local/http/service_account_token.h"
 #include "local/node/container_launch.h"
+#include "local/node/log_streams.h"
 #include "local/node/node_agent.h"
 #include "local/scheduler/scheduler.h"
 
@@ -67,10 +70,12 @@ class ClusterInProcess final : public Cluster {
     const std::string url =
         options_.store_url.empty() ? StrCat("embedded:", options_.home.Store()) : options_.store_url;
     TY_ASSIGN_OR_RETURN(store_, kv::OpenStore(url));
-    TY_ASSIGN_OR_RETURN(server_, ApiServer::Start({.store = store_.get(), .release = options_.release}));
+    TY_ASSIGN_OR_RETURN(logs_, node::LogStreams::Start(options_.home.root));
+    TY_ASSIGN_OR_RETURN(server_, ApiServer::Start({.store = store_.get(), .logs = logs_.get(), .release = options_.release}));
     TY_RETURN_IF_ERROR(Listen(access));
     TY_RETURN_IF_ERROR(StartControllers(access));
-    TY_RETURN_IF_ERROR(StartNodes());
+    TY_RETURN_IF_ERROR(PublishApiServer(*api_, http_->port()));
+    TY_RETURN_IF_ERROR(StartNodes(access));
     return lock_->Announce(address_);
   }
 
@@ -80,6 +85,7 @@ class ClusterInProcess final : public Cluster {
  private:
   absl::Status Listen(const Access& access) {
     const auto tokens = [token = access.token](std::string_view given) -> std::optional<Identity> {
+      if (auto account = FindServiceAccount(token, given)) return account;
       if (!SameSecret(given, token)) return std::nullopt;
       return Identity{.user = "trainyard-admin", .groups = {"system:masters", "system:authenticated"}};
     };
@@ -117,7 +123,7 @@ class ClusterInProcess final : public Cluster {
     return controllers_->Start();
   }
 
-  absl::Status StartNodes() {
+  absl::Status StartNodes(const Access& access) {
     node_recorder_ = NewRecorder(*api_, clock_, "kubelet");
     node_events_ = std::make_unique<NodeEvents>(*node_recorder_);
     node::NodeAgentOptions options{.home = options_.home.root,
@@ -126,6 +132,10 @@ class ClusterInProcess final : public Cluster {
                                    .work_folder = std::filesystem::current_path().string(),
                                    .machine_env = node::PickMachineEnv(environ),
                                    .heartbeat = options_.heartbeat,
+                                   .token =
+                                       [token = access.token](const node::PodSpec& pod) {
+                                         return ServiceAccountToken(token, pod.ns, pod.service_account);
+                                       },
                                    .events = node_events_.get()};
     for (int number = 1; number <= options_.nodes; ++number) {
       options.nodes.push_back({.name = StrCat("node-", number), .labels = {}, .capacity = options_.capacity});
@@ -145,6 +155,7 @@ class ClusterInProcess final : public Cluster {
     events_.reset();
     http_.reset();
     server_.reset();
+    logs_.reset();
     store_.reset();
   }
 
@@ -152,6 +163,7 @@ class ClusterInProcess final : public Cluster {
   Clock& clock_ = Clock::System();
   std::optional<HomeLock> lock_;
   std::unique_ptr<kv::Store> store_;
+  std::unique_ptr<node::LogStreams> logs_;
   std::unique_ptr<ApiServer> server_;
   std::unique_ptr<HttpServer> http_;
   std::string address_;

@@ -45,11 +45,12 @@ ProxyPlan PlanProxy(const kube::CompactService& service, const ObservedEndpoints
           StrCat("port ", port.port, "/", port.protocol.view(), ": only TCP is forwarded"));
       continue;
     }
-    ProxyRule& rule = plan.rules.emplace_back();
-    rule.ip = service.cluster_ip;
-    rule.port = static_cast<std::uint16_t>(port.port);
+    ProxyRule rule{.ip = service.cluster_ip, .port = static_cast<std::uint16_t>(port.port)};
     rule.affinity = service.client_affinity;
     if (endpoints != nullptr) rule.backends = BackendsOf(*endpoints, port);
+    // Whoever stands behind it is at its address already, as the API server is.
+    if (std::ranges::find(rule.backends, Backend{.ip = rule.ip, .port = rule.port}) != rule.backends.end()) continue;
+    plan.rules.push_back(std::move(rule));
   }
   return plan;
 }

@@ -51,6 +51,11 @@ bool Exchange::Write(std::shared_ptr<const std::string> piece) {
   return fits;
 }
 
+std::size_t Exchange::Backlog() {
+  MutexLock lock(mu_);
+  return gone_ ? 0 : backlog_;
+}
+
 void Exchange::End(bool complete) {
   std::function<void()> dropped;  // outside the lock: it may own the writer that ends with it
   {
@@ -107,6 +112,7 @@ class ExchangeWriter final : public BodyWriter {
   explicit ExchangeWriter(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
   ~ExchangeWriter() override { exchange_->Cut(); }
   bool Write(std::shared_ptr<const std::string> piece) override { return exchange_->Write(std::move(piece)); }
+  std::size_t Backlog() override { return exchange_->Backlog(); }
   void Close() override { exchange_->Close(); }
   void OnGone(std::function<void()> gone) override { exchange_->OnGone(std::move(gone)); }
 

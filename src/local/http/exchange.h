@@ -24,6 +24,7 @@ class Exchange {
   void Send(kube::Response response);
   void Begin(kube::Response head);
   bool Write(std::shared_ptr<const std::string> piece);
+  std::size_t Backlog();
   void Close() { End(true); }
   void Cut() { End(false); }  // the answer breaks off: whoever wrote it has gone
   void OnGone(std::function<void()> gone);

@@ -64,6 +64,17 @@ std::string LastOutput(const std::string& log) {
   return out.substr(begin);
 }
 
+// What a run left behind: one that restarts for ever must not fill the disk.
+void ForgetRun(const PodFolder& folder, std::string_view container, int attempt) {
+  if (attempt < 0) return;
+  std::error_code code;
+  fs::remove(folder.Termination(container, attempt), code);
+  const std::string log = folder.Log(container, attempt);
+  fs::remove(log, code);
+  for (int part = 1; fs::remove(StrCat(log, ".", part), code); ++part) {
+  }
+}
+
 void BeginRun(ContainerRecord& container, int attempt) {
   ContainerRecord next;
   if (container.run.attempt >= 0) next.previous = container.run;
@@ -111,6 +122,7 @@ absl::Status MakePodFolder(const PodFolder& folder) {
 
 absl::Status PrepareRun(const PodFolder& folder, std::string_view container, int attempt) {
   TY_RETURN_IF_ERROR(MakeFolder(folder.LogFolder(container), 0755));
+  ForgetRun(folder, container, attempt - kKeptRuns);
   const std::string path = folder.Termination(container, attempt);
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.valid()) return ErrnoStatus(errno, StrCat("cannot make ", path));

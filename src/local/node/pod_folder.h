@@ -49,7 +49,9 @@ std::vector<std::string> ListPodFolders(const std::string& home);
 
 // Makes it and what must be in it before a shim can be started. May be called again.
 absl::Status MakePodFolder(const PodFolder& folder);
-// What one run needs beside: its log's folder and an empty termination message.
+// What one run needs beside: its log's folder and an empty termination message. Forgets what the run
+// kKeptRuns before it left behind.
+inline constexpr int kKeptRuns = 5;
 absl::Status PrepareRun(const PodFolder& folder, std::string_view container, int attempt);
 void RemovePodFolder(const PodFolder& folder);
 

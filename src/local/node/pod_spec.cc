@@ -285,6 +285,36 @@ void ParseRest(const Document& pod, PodSpec& spec) {
   });
 }
 
+// A pod that says so, or that has an account of its own: to give it to all would cost every pod that never
+// asks the API server anything.
+bool WantsToken(const Document& pod) {
+  const std::string_view account = StringAt(pod, {"spec", "serviceAccountName"});
+  return BoolAt(pod, {"spec", "automountServiceAccountToken"}, !account.empty() && account != "default");
+}
+
+// What the server of a real cluster writes into such a pod.
+void AddTokenVolume(PodSpec& spec) {
+  constexpr std::string_view kVolume = "kube-api-access";
+  const auto item = [](std::string key, std::string path) {
+    return VolumeItem{.key = std::move(key), .path = std::move(path)};
+  };
+  VolumeItem ns = item("", "namespace");
+  ns.from = FieldRef{.path = "metadata.namespace"};
+  ConfigMapSource authority;
+  authority.name = "kube-root-ca.crt";
+  authority.items = {item("ca.crt", "ca.crt")};
+  spec.volumes.push_back({.name = std::string(kVolume),
+                          .sources = {TokenSource{.path = "token"}, authority, DownwardSource{.items = {ns}}}});
+  for (auto* list : {&spec.init_containers, &spec.containers}) {
+    for (ContainerSpec& container : *list) {
+      if (std::ranges::find(container.mounts, kServiceAccountFolder, &VolumeMount::path) != container.mounts.end())
+        continue;
+      container.mounts.push_back(
+          {.volume = std::string(kVolume), .path = std::string(kServiceAccountFolder), .read_only = true});
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<PodSpec> ParsePodSpec(const Document& pod) {
@@ -301,6 +331,8 @@ absl::StatusOr<PodSpec> ParsePodSpec(const Document& pod) {
   ForEach(*body, {"containers"},
           [&](const Document& item) { spec.containers.push_back(ParseContainer(item, security)); });
   ForEach(*body, {"volumes"}, [&](const Document& item) { spec.volumes.push_back(ParseVolume(item)); });
+  spec.mount_token = WantsToken(pod);
+  if (spec.mount_token) AddTokenVolume(spec);
   if (spec.containers.empty()) {
     return absl::InvalidArgumentError(StrCat("pod '", spec.ns, "/", spec.name, "' has no containers"));
   }

@@ -173,6 +173,8 @@ struct PodSpec {
   std::map<std::string, std::string, std::less<>> annotations;
   std::string node;
   std::string service_account;
+  // Whether its containers get the service account's token, where a real cluster would put it.
+  bool mount_token = false;
   std::string hostname;  // as given, or empty
   std::string subdomain;
   bool hostname_is_fqdn = false;
@@ -197,6 +199,9 @@ struct PodSpec {
   std::string Fqdn() const;
   const ContainerSpec* FindContainer(std::string_view container) const;
 };
+
+// Where containers look for the token, the authority and the namespace.
+inline constexpr std::string_view kServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 inline constexpr std::string_view kClusterDomain = "cluster.local";
 

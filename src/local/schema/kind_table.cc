@@ -103,10 +103,18 @@ class Resolver {
       TY_ASSIGN_OR_RETURN(const SchemaPtr other, FindNamed(text.like, text, text.line));
       schema->properties = other->properties;
       schema->required = other->required;
+      for (WireField wire : other->wire) {
+        wire.path.insert(wire.path.begin(), text.like_wire.begin(), text.like_wire.end());
+        schema->wire.push_back(std::move(wire));
+      }
     }
     for (const FieldText& field : text.fields) {
       TY_ASSIGN_OR_RETURN(schema->properties[field.name], BuildField(field, text));
       if (field.required) schema->required.push_back(field.name);
+      if (field.wire.empty()) continue;
+      if (std::ranges::find(schema->wire, field.wire, &WireField::path) != schema->wire.end())
+        return KindsError(text.file, field.line, StrCat("field '", field.name, "' has the number of another"));
+      schema->wire.push_back({.path = field.wire, .zero_counts = field.zero_counts, .property = field.name});
     }
     building_.erase(name);
     types_[name] = schema;

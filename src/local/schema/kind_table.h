@@ -9,7 +9,7 @@
 //   type Container "What it is."             a type that others use
 //   type EphemeralContainer like Container "A type that has all fields of another and more."
 //   kind Pod plural=pods short=po category=all scope=namespaced "What it is."
-//     name     string!     "A field, indented. '!': it is required."
+//     name=1   string!     "A field, indented. '!': it is required."
 //     env      []EnvVar @name "A list merged by its items' name, by strategic merge and by server-side
 //     apply." ports    []ContainerPort @containerPort,protocol "The first key is the one of strategic merge."
 //     args     []string = ["a"] "A list that is replaced whole, with a default."
@@ -18,6 +18,9 @@
 //     code     int32 >= 0 <= 255 "Bounds."
 //     id       string /^[a-z]+$/ "A regular expression."
 //
+// A number behind a field's name is the one that it has in protobuf; 2.1 is field 1 of the message in field 2,
+// which JSON does not show. '?' after it: 0, false and "" are values there, and do not mean that it is missing.
+// `like Container=1`: all fields of the other are in the message in field 1.
 // Types: string bool int32 int64 number time microtime quantity int-or-string bytes (base64), object (any
 // fields), any (any value), or the name of a type. A type may contain itself: there, anything is taken.
 // Attributes of a field, in any order: @KEYS, nomerge (the keys are for server-side apply only), set (a list

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -82,6 +83,27 @@ std::vector<std::string> SplitTexts(std::string_view text, char separator) {
   return parts;
 }
 
+// "name=2.1?" by its parts.
+struct NumberedName {
+  std::string_view name;
+  WirePath wire;
+  bool zero_counts = false;
+};
+std::optional<NumberedName> ParseNumberedName(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  NumberedName parsed{.name = word.substr(0, equals)};
+  if (equals == std::string_view::npos) return parsed;
+  std::string_view numbers = word.substr(equals + 1);
+  parsed.zero_counts = numbers.ends_with('?');
+  if (parsed.zero_counts) numbers.remove_suffix(1);
+  for (const std::string_view text : Split(numbers, '.')) {
+    const auto number = ParseNumber<std::uint32_t>(text);
+    if (!number || *number == 0) return std::nullopt;
+    parsed.wire.push_back(*number);
+  }
+  return parsed;
+}
+
 class FileParser {
  public:
   explicit FileParser(const KindsFile& file) : file_(file) {}
@@ -159,7 +181,11 @@ class FileParser {
     } else if (word == "keep") {
       type.keep = true;
     } else if (word == "like") {
-      type.like = words.Next();
+      const std::string_view other = words.Next();
+      const auto parsed = ParseNumberedName(other);
+      if (!parsed) return words.Error(StrCat("'", other, "' has no number behind '='"));
+      type.like = parsed->name;
+      type.like_wire = parsed->wire;
     } else if (type.kind && key == "plural") {
       type.kind->plural = value;
     } else if (type.kind && key == "short") {
@@ -177,7 +203,12 @@ class FileParser {
   absl::Status ParseField(Words& words) {
     if (types_.empty()) return words.Error("a field stands before any type");
     FieldText field{.line = line_};
-    field.name = words.Next();
+    const std::string_view name = words.Next();
+    const auto parsed = ParseNumberedName(name);
+    if (!parsed) return words.Error(StrCat("'", name, "' has no number behind '='"));
+    field.name = parsed->name;
+    field.wire = parsed->wire;
+    field.zero_counts = parsed->zero_counts;
     field.type = words.Next();
     field.required = field.type.ends_with('!');
     if (field.required) field.type.pop_back();

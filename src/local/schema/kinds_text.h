@@ -16,6 +16,8 @@ struct FieldText {
   int line = 0;
   std::string name;
   std::string type;  // "[]Container"
+  WirePath wire;
+  bool zero_counts = false;
   bool required = false;
   std::vector<std::string> keys;
   bool nomerge = false;
@@ -38,6 +40,7 @@ struct TypeText {
   std::string package;
   std::string name;
   std::string like;
+  WirePath like_wire;
   bool atomic = false;
   bool keep = false;
   std::string description;

@@ -36,6 +36,14 @@ enum class SchemaType : std::uint8_t {
 };
 enum class ListType : std::uint8_t { kAtomic, kSet, kMap };
 
+// Where a field stands in the protobuf message of a built-in kind.
+using WirePath = std::vector<std::uint32_t>;
+struct WireField {
+  WirePath path;  // more than one number: within messages that JSON does not show
+  bool zero_counts = false;  // 0, false and "" are values; of others they mean that the field is missing
+  std::string property;
+};
+
 struct Schema {
   SchemaType type = SchemaType::kAny;
   std::string name;  // of a shared definition: "io.k8s.api.core.v1.Container"; for OpenAPI and explain
@@ -49,6 +57,7 @@ struct Schema {
 
   std::map<std::string, SchemaPtr, std::less<>> properties;
   std::vector<std::string> required;
+  std::vector<WireField> wire;  // of the properties; empty: it is not known in protobuf
   SchemaPtr additional;  // additionalProperties: a map's values
   SchemaPtr items;
 
