@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kube/fake_server.h"
+#include "tests/support/fake_server.h"
 #include "kube/names.h"
 #include "kube/rfc3339.h"
 

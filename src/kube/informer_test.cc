@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kube/fake_server.h"
+#include "tests/support/fake_server.h"
 #include "kube/pod.h"
 
 namespace trainyard::kube {

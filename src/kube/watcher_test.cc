@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kube/fake_server.h"
+#include "tests/support/fake_server.h"
 
 namespace trainyard::kube {
 namespace {

@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kube/fake_server.h"
+#include "tests/support/fake_server.h"
 
 namespace trainyard::local::control {
 namespace {

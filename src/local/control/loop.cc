@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "kube/error.h"
 
 namespace trainyard::local::control {
@@ -46,7 +47,7 @@ void Loop::Settle(const kube::ObjectKey& key, const kube::Outcome& outcome) {
     // Two writers that meet are no trouble; one that keeps failing is.
     const bool trouble = !kube::IsConflict(failed->status);
     log::Write(trouble ? log::Level::kWarn : log::Level::kDebug, "pass failed",
-               {{"controller", name_}, {"key", key.Str()}, {"error", failed->status}, {"retry", wait}});
+               {{"controller", name_}, {"key", key.Str()}, {"error", Message(failed->status)}, {"retry", wait}});
   } else {
     queue_.Forget(key);
     if (const auto* again = std::get_if<kube::Again>(&outcome)) queue_.Add(key, again->after);

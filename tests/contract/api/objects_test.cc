@@ -136,7 +136,9 @@ TEST_P(Objects, WithFinalizersWaitForThemToGo) {
   const Answer held = Get(In("configmaps/c"));
   ASSERT_EQ(held.code, 200);
   EXPECT_FALSE(held.Str({"metadata", "deletionTimestamp"}).empty());
-  EXPECT_EQ(Patch(In("configmaps/c"), "merge", R"({"metadata":{"finalizers":null}})").code, 200);
+  const Answer freed = Patch(In("configmaps/c"), "merge", R"({"metadata":{"finalizers":null}})");
+  EXPECT_EQ(freed.code, 200);
+  EXPECT_EQ(freed.Str({"metadata", "name"}), "c") << "it is shown for the last time";
   EXPECT_EQ(Get(In("configmaps/c")).code, 404);
 }
 

@@ -1,4 +1,4 @@
-#include "kube/fake_server.h"
+#include "tests/support/fake_server.h"
 
 #include <algorithm>
 #include <chrono>
@@ -168,7 +168,11 @@ Response FakeServer::State::Do(const Request& request) {
   if (request.method == "POST") return Create(target, std::move(body));
   const auto all = objects.find(target.collection);
   if (all == objects.end() || !all->second.contains(target.key)) {
-    return Error(404, "NotFound", StrCat(target.collection, " \"", target.key.name, "\" not found"));
+    return ToResponse({.code = 404,
+                       .reason = "NotFound",
+                       .message = StrCat(target.collection, " \"", target.key.name, "\" not found"),
+                       .kind = target.collection,
+                       .name = target.key.name});
   }
   const Document current = all->second.at(target.key);
   if (request.method == "GET") return {.body = PrintJson(current)};
