@@ -304,7 +304,11 @@ absl::StatusOr<ClusterConfig> FromKubeconfig(const Kubeconfig& files, const Load
 // ---- in a pod
 
 absl::StatusOr<ClusterConfig> FromPod(const LoadOptions& options, std::string host, std::string_view port) {
-  const std::string& folder = options.service_account_folder;
+  std::string folder = options.service_account_folder;
+  if (folder.empty()) {
+    folder = options.environment("TRAINYARD_SERVICE_ACCOUNT")
+                 .value_or("/var/run/secrets/kubernetes.io/serviceaccount");
+  }
   ClusterConfig config;
   if (host.find(':') != std::string::npos) host = StrCat("[", host, "]");
   config.server = StrCat("https://", host, ":", port);

@@ -32,7 +32,8 @@ std::optional<std::string> ProcessEnvironment(const char* name);
 struct LoadOptions {
   std::string path;     // of a kubeconfig; empty: as said below
   std::string context;  // empty: the kubeconfig's current one
-  std::string service_account_folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+  // In a pod. Empty: what TRAINYARD_SERVICE_ACCOUNT says, or where every cluster puts it.
+  std::string service_account_folder;
   Environment environment = ProcessEnvironment;
   Clock* clock = &Clock::System();  // must outlive the configuration's credentials
 };

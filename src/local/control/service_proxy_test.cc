@@ -243,6 +243,8 @@ TEST_F(ServiceProxyTest, KeepsOpenConnectionsWhenTheEndpointsChange) {
 TEST_F(ServiceProxyTest, TellsOnceOfAPortThatItCannotOpenAndTriesAgain) {
   Server server(Ip(2));
   Fd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;  // connections of the tests before may linger there
+  ASSERT_EQ(::setsockopt(taken.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
   const sockaddr_in address = AddressOf(ip_, kPort);
   ASSERT_EQ(::bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(taken.get(), 1), 0);

@@ -115,6 +115,9 @@ StringMap WholeEnvironment(const LaunchInput& input, const StringMap& declared) 
   }
   env["HOSTNAME"] = input.pod.Hostname();
   env["TRAINYARD_POD_IP"] = input.facts.pod_ip;
+  if (input.pod.mount_token && !input.machine.has_namespaces()) {
+    env["TRAINYARD_SERVICE_ACCOUNT"] = StrCat(input.volumes_folder, "/", kTokenVolume);
+  }
   for (const auto& [name, value] : declared) env[name] = value;
   return env;
 }
@@ -172,6 +175,7 @@ std::string RefuseMounts(const PodSpec& pod, const ContainerSpec& container, con
     const VolumeSpec* volume = FindVolume(pod, mount.volume);
     const auto* host = volume == nullptr ? nullptr : std::get_if<HostPathSource>(&volume->sources[0]);
     if (host != nullptr && host->path == mount.path && mount.sub_path.empty()) continue;
+    if (pod.mount_token && mount.path == kServiceAccountFolder) continue;  // a variable says where it is
     return StrCat(
         "volume ", mount.volume, " cannot be seen at ", mount.path, " in container ", container.name,
         ": this machine permits no mount namespaces to this user; run `trainyard up` as root, or permit ",

@@ -131,8 +131,6 @@ absl::Status Agent::MakeContext() {
                                .write_soon = [this](PodWorker& worker) { WriteSoon(worker); }});
   shortcomings_ = context_->machine.shortcomings;
   if (!context_->cgroups.shortcoming().empty()) shortcomings_.push_back(context_->cgroups.shortcoming());
-  for (const std::string& shortcoming : shortcomings_)
-    log::Warn("on this machine", {{"missing", shortcoming}});
   return absl::OkStatus();
 }
 

@@ -1,6 +1,9 @@
 #include "local/node/node_keeper.h"
 
+#include <utility>
+
 #include "base/log.h"
+#include "base/status.h"
 #include "base/text.h"
 
 namespace trainyard::local::node {
@@ -132,10 +135,11 @@ void NodeKeeper::OnLeases(const std::vector<std::string>& names, const ApiSender
 void NodeKeeper::WriteNode(Node& node) {
   if (node.writing) return;
   node.writing = true;
+  node.creating = !node.exists;
   const std::string& name = node.config.name;
   const absl::Time now = clock_.Now();
   std::vector<kube::Operation> operations;
-  if (!node.exists) {
+  if (node.creating) {
     operations.push_back(kube::CreateOperation(
         kube::Resource::Nodes(), "", PrintJson(MakeNode(node.config, facts_, options_.release, now))));
   } else {
@@ -155,7 +159,8 @@ void NodeKeeper::OnNodeWritten(const std::string& name, const ApiSender::Results
   Node& node = nodes_[name];
   node.writing = false;
   const absl::Status& status = results.back().status();
-  const bool created = !node.exists;
+  // The watch may have told of it before the answer came.
+  const bool created = std::exchange(node.creating, false);
   if (kube::IsNotFound(status)) {
     node.exists = false;
   } else if (status.ok() || kube::IsAlreadyExists(status)) {
@@ -164,7 +169,7 @@ void NodeKeeper::OnNodeWritten(const std::string& name, const ApiSender::Results
     node.status_due = created;
   }
   if (!status.ok() && !kube::IsAlreadyExists(status)) {
-    log::Debug("cannot write a node; trying again", {{"node", name}, {"error", status}});
+    log::Debug("cannot write a node; trying again", {{"node", name}, {"error", Message(status)}});
   } else if (created) {
     WriteNode(node);
   }

@@ -47,6 +47,7 @@ class NodeKeeper {
     bool exists = false;
     bool has_lease = true;  // until it turns out that it has none
     bool writing = false;   // of its object or status
+    bool creating = false;  // what is being written is the node itself, not its status
     bool status_due = true;
     absl::Time ready_since;
     std::string annotation;

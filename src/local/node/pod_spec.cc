@@ -294,7 +294,6 @@ bool WantsToken(const Document& pod) {
 
 // What the server of a real cluster writes into such a pod.
 void AddTokenVolume(PodSpec& spec) {
-  constexpr std::string_view kVolume = "kube-api-access";
   const auto item = [](std::string key, std::string path) {
     return VolumeItem{.key = std::move(key), .path = std::move(path)};
   };
@@ -303,14 +302,14 @@ void AddTokenVolume(PodSpec& spec) {
   ConfigMapSource authority;
   authority.name = "kube-root-ca.crt";
   authority.items = {item("ca.crt", "ca.crt")};
-  spec.volumes.push_back({.name = std::string(kVolume),
+  spec.volumes.push_back({.name = std::string(kTokenVolume),
                           .sources = {TokenSource{.path = "token"}, authority, DownwardSource{.items = {ns}}}});
   for (auto* list : {&spec.init_containers, &spec.containers}) {
     for (ContainerSpec& container : *list) {
       if (std::ranges::find(container.mounts, kServiceAccountFolder, &VolumeMount::path) != container.mounts.end())
         continue;
       container.mounts.push_back(
-          {.volume = std::string(kVolume), .path = std::string(kServiceAccountFolder), .read_only = true});
+          {.volume = std::string(kTokenVolume), .path = std::string(kServiceAccountFolder), .read_only = true});
     }
   }
 }

@@ -201,6 +201,7 @@ struct PodSpec {
 };
 
 // Where containers look for the token, the authority and the namespace.
+inline constexpr std::string_view kTokenVolume = "kube-api-access";
 inline constexpr std::string_view kServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 inline constexpr std::string_view kClusterDomain = "cluster.local";
