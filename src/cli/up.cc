@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/cluster_common.h"
@@ -119,8 +120,13 @@ class Up final : public Command {
     {
       EventLines lines((*cluster)->transport(),
                        [](std::string_view line) { std::cout << line << std::endl; });
-      int signal = 0;
-      ::sigwait(&signals, &signal);
+      // When it has settled it gives back what only its start needed.
+      constexpr timespec kSettled{.tv_sec = 1, .tv_nsec = 0};
+      if (::sigtimedwait(&signals, nullptr, &kSettled) < 0) {
+        ReturnMemory();
+        int signal = 0;
+        ::sigwait(&signals, &signal);
+      }
     }
     cluster->reset();
     const int left = local::node::CountPods(options_.home.root);

@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/fake_server.h"
 #include "kube/names.h"
 #include "kube/rfc3339.h"
+#include "tests/support/fake_server.h"
 
 namespace trainyard::kube {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/fake_server.h"
 #include "kube/pod.h"
+#include "tests/support/fake_server.h"
 
 namespace trainyard::kube {
 namespace {

@@ -34,7 +34,8 @@ kube::Request ParseRequest(std::string_view text) {
 
 void Check(const absl::StatusOr<kube::Response>& response) {
   TY_CHECK(response.ok(), "every request is answered");
-  TY_CHECK(response->code >= 200 && response->code < 500, StrCat("answered ", response->code, ": ", response->body));
+  TY_CHECK(response->code >= 200 && response->code < 500,
+           StrCat("answered ", response->code, ": ", response->body));
   if (response->content_type == "application/json") {
     TY_CHECK(ParseJson(response->body).ok(), "JSON is JSON");
   }

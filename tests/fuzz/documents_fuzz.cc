@@ -1,5 +1,5 @@
-// Whatever a user or a client may hand over as text: none of it may crash, and what is read is the same after it
-// has been printed and read again.
+// Whatever a user or a client may hand over as text: none of it may crash, and what is read is the same after
+// it has been printed and read again.
 //
 // The first byte of an input says what the rest is taken for.
 #include <cstdint>
@@ -76,11 +76,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   switch (data[0]) {
-    case 'j': trainyard::Json(rest); break;
-    case 'y': trainyard::Yaml(rest); break;
-    case 'p': trainyard::Protobuf(rest); break;
-    case 'd': trainyard::Definition(rest); break;
-    default: trainyard::Words(rest); break;
+    case 'j':
+      trainyard::Json(rest);
+      break;
+    case 'y':
+      trainyard::Yaml(rest);
+      break;
+    case 'p':
+      trainyard::Protobuf(rest);
+      break;
+    case 'd':
+      trainyard::Definition(rest);
+      break;
+    default:
+      trainyard::Words(rest);
+      break;
   }
   return 0;
 }

@@ -231,7 +231,8 @@ TEST_F(ShimTest, EndsWhenItIsToldAndLeavesNothing) {
   EXPECT_EQ(CountProcesses(marker_), 0);
   EXPECT_EQ(pod->AwaitEnd("a.0"), "signal 9") << "told before it went, and written";
   const std::string stat = StrCat("/proc/", pod->shim_pid(), "/stat");
-  EXPECT_TRUE(Await([&] { return ReadFile(stat, 1 << 16).value_or(") Z").find(") Z") != std::string::npos; }));
+  EXPECT_TRUE(
+      Await([&] { return ReadFile(stat, 1 << 16).value_or(") Z").find(") Z") != std::string::npos; }));
 }
 
 TEST_F(ShimTest, EndsWhenItsFolderIsGone) {

@@ -104,10 +104,12 @@ absl::StatusOr<Document> DecodeBody(const kube::Request& request) {
   if (type == "application/vnd.kubernetes.protobuf") {
     auto decoded = DecodeProtobuf(request.body);
     if (!absl::IsUnimplemented(decoded.status())) return decoded;
-    return kube::ToStatus(kube::ApiError{.code = 415, .reason = "UnsupportedMediaType", .message = std::string(Message(decoded.status()))});
+    return kube::ToStatus(kube::ApiError{
+        .code = 415, .reason = "UnsupportedMediaType", .message = std::string(Message(decoded.status()))});
   }
   if (type != "application/yaml" && !type.ends_with("+yaml")) {
-    return kube::ToStatus(UnsupportedMediaType(type, "application/json, application/yaml, application/vnd.kubernetes.protobuf"));
+    return kube::ToStatus(UnsupportedMediaType(
+        type, "application/json, application/yaml, application/vnd.kubernetes.protobuf"));
   }
   TY_ASSIGN_OR_RETURN(std::vector<Document> documents, ParseJsonOrYaml(request.body));
   if (documents.size() != 1) {

@@ -98,24 +98,32 @@ absl::StatusOr<ObjectFilter> ObjectFilter::Parse(const ResourceInfo& resource, c
 }
 
 bool ObjectFilter::Matches(std::string_view stored) const {
-  return (fields_.MatchesAll() || FieldsMatch(stored)) && (labels_.MatchesAll() || LabelsMatch(stored));
+  return (fields_.MatchesAll() || FieldsMatch(stored)) &&
+         (labels_.MatchesAll() || LabelsMatch(LabelsOf(stored)));
 }
 
-bool ObjectFilter::LabelsMatch(std::string_view stored) const {
+bool ObjectFilter::Matches(std::string_view stored,
+                           const std::function<const ObjectLabels&()>& labels) const {
+  return (labels_.MatchesAll() || LabelsMatch(labels())) && (fields_.MatchesAll() || FieldsMatch(stored));
+}
+
+ObjectLabels LabelsOf(std::string_view stored) {
   Scratch& scratch = ThreadScratch();
   ondemand::document document;
-  std::vector<std::pair<std::string, std::string>> labels;
-  if (!scratch.parser.iterate(Padded(stored, scratch.room)).get(document)) {
-    ondemand::object object;
-    if (!document["metadata"]["labels"].get_object().get(object)) {
-      for (auto field : object) {
-        std::string_view key;
-        std::string_view value;
-        if (field.unescaped_key().get(key) || field.value().get_string().get(value)) break;
-        labels.emplace_back(key, value);
-      }
-    }
+  ObjectLabels labels;
+  if (scratch.parser.iterate(Padded(stored, scratch.room)).get(document)) return labels;
+  ondemand::object object;
+  if (document["metadata"]["labels"].get_object().get(object)) return labels;
+  for (auto field : object) {
+    std::string_view key;
+    std::string_view value;
+    if (field.unescaped_key().get(key) || field.value().get_string().get(value)) break;
+    labels.emplace_back(key, value);
   }
+  return labels;
+}
+
+bool ObjectFilter::LabelsMatch(const ObjectLabels& labels) const {
   return labels_.Matches([&](std::string_view key) -> std::optional<std::string_view> {
     for (const auto& [name, value] : labels) {
       if (name == key) return value;

@@ -2,9 +2,12 @@
 // Looks into the stored text without building a document.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kube/selector.h"
@@ -12,6 +15,10 @@
 #include "local/api/resources.h"
 
 namespace trainyard::local {
+
+// An object's labels, read once for all who choose by them.
+using ObjectLabels = std::vector<std::pair<std::string, std::string>>;
+ObjectLabels LabelsOf(std::string_view stored);
 
 class ObjectFilter {
  public:
@@ -22,12 +29,14 @@ class ObjectFilter {
   // Every object: no selector was given.
   bool MatchesAll() const { return labels_.MatchesAll() && fields_.MatchesAll(); }
   bool Matches(std::string_view stored) const;
+  // The same, if the labels are at hand: `labels` gives them.
+  bool Matches(std::string_view stored, const std::function<const ObjectLabels&()>& labels) const;
   // The one name that an object must have, if the fields ask for one.
   std::optional<std::string_view> Name() const { return fields_.RequiredValue("metadata.name"); }
   std::optional<std::string_view> Namespace() const { return fields_.RequiredValue("metadata.namespace"); }
 
  private:
-  bool LabelsMatch(std::string_view stored) const;
+  bool LabelsMatch(const ObjectLabels& labels) const;
   bool FieldsMatch(std::string_view stored) const;
 
   kube::LabelSelector labels_;

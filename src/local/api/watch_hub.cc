@@ -22,6 +22,16 @@ std::size_t ObjectEvent::bytes() const {
          (event_.previous ? event_.previous->value.size() : 0);
 }
 
+const ObjectLabels& ObjectEvent::labels() const {
+  if (!labels_) labels_ = LabelsOf(stored());
+  return *labels_;
+}
+
+const ObjectLabels& ObjectEvent::previous_labels() const {
+  if (!previous_labels_) previous_labels_ = previous() == nullptr ? ObjectLabels() : LabelsOf(*previous());
+  return *previous_labels_;
+}
+
 std::shared_ptr<const std::string> ObjectEvent::Rendered(std::string_view tag,
                                                          const std::function<std::string()>& render) const {
   for (const auto& [known, text] : rendered_) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "kv/store.h"
+#include "local/api/object_filter.h"
 #include "local/api/stored_object.h"
 
 namespace trainyard::local {
@@ -41,6 +43,10 @@ class ObjectEvent {
   const std::string* previous() const { return event_.previous ? &event_.previous->value : nullptr; }
   std::size_t bytes() const;
 
+  // Of what was put, and of what was there before. Only on the hub's thread.
+  const ObjectLabels& labels() const;
+  const ObjectLabels& previous_labels() const;
+
   // What `render` gives, made once for each tag. Only on the hub's thread.
   std::shared_ptr<const std::string> Rendered(std::string_view tag,
                                               const std::function<std::string()>& render) const;
@@ -48,6 +54,8 @@ class ObjectEvent {
  private:
   const kv::WatchEvent event_;
   ParsedStoreKey key_;
+  mutable std::optional<ObjectLabels> labels_;
+  mutable std::optional<ObjectLabels> previous_labels_;
   mutable std::vector<std::pair<std::string, std::shared_ptr<const std::string>>> rendered_;
 };
 using ObjectEventPtr = std::shared_ptr<const ObjectEvent>;

@@ -21,8 +21,10 @@ std::optional<SeenEvent> SeenBy(const ObjectFilter& filter, const ObjectEvent& e
     if (event.previous() == nullptr) return std::nullopt;
     return SeenEvent{.type = "DELETED", .stored = *event.previous()};
   }
-  const bool before = event.previous() != nullptr && filter.Matches(*event.previous());
-  const bool now = !event.deleted() && filter.Matches(event.stored());
+  const auto old_labels = [&event]() -> const ObjectLabels& { return event.previous_labels(); };
+  const auto new_labels = [&event]() -> const ObjectLabels& { return event.labels(); };
+  const bool before = event.previous() != nullptr && filter.Matches(*event.previous(), old_labels);
+  const bool now = !event.deleted() && filter.Matches(event.stored(), new_labels);
   if (now) return SeenEvent{.type = before ? "MODIFIED" : "ADDED", .stored = event.stored()};
   if (before) return SeenEvent{.type = "DELETED", .stored = *event.previous()};
   return std::nullopt;

@@ -318,7 +318,8 @@ void Writer::Decide(const CallPtr& call, const Modify& modify, const Answer& ans
   if (!made.ok()) return call->Fail(made.status());
   const std::string final_key = StoreKey(call->info.group, call->info.plural, call->info.ns, call->info.name);
   const bool changes = made->kind != Modification::Kind::kNothing;
-  std::string stored = changes ? EncodeStored(made->object) : "";  // of what goes: as it is shown for the last time
+  std::string stored =
+      changes ? EncodeStored(made->object) : "";  // of what goes: as it is shown for the last time
   const bool keeps = made->kind == Modification::Kind::kStore;
   const bool same = live && (!changes || (keeps && stored == live->value));
   if (same) return answer(*call, *made, live->value, live->mod_revision);

@@ -19,10 +19,10 @@ absl::Status PublishApiServer(kube::Api& api, std::uint16_t port) {
       {"apiVersion", "v1"},
       {"kind", "Service"},
       {"metadata", metadata()},
-      {"spec",
-       Object{{"clusterIP", "127.0.0.1"},
-              {"ports",
-               Array{Object{{"name", "https"}, {"port", port}, {"protocol", "TCP"}, {"targetPort", port}}}}}}};
+      {"spec", Object{{"clusterIP", "127.0.0.1"},
+                      {"ports",
+                       Array{Object{
+                           {"name", "https"}, {"port", port}, {"protocol", "TCP"}, {"targetPort", port}}}}}}};
   const Object endpoints{
       {"apiVersion", "v1"},
       {"kind", "Endpoints"},

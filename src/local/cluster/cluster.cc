@@ -71,7 +71,8 @@ class ClusterInProcess final : public Cluster {
         options_.store_url.empty() ? StrCat("embedded:", options_.home.Store()) : options_.store_url;
     TY_ASSIGN_OR_RETURN(store_, kv::OpenStore(url));
     TY_ASSIGN_OR_RETURN(logs_, node::LogStreams::Start(options_.home.root));
-    TY_ASSIGN_OR_RETURN(server_, ApiServer::Start({.store = store_.get(), .logs = logs_.get(), .release = options_.release}));
+    TY_ASSIGN_OR_RETURN(
+        server_, ApiServer::Start({.store = store_.get(), .logs = logs_.get(), .release = options_.release}));
     TY_RETURN_IF_ERROR(Listen(access));
     TY_RETURN_IF_ERROR(StartControllers(access));
     TY_RETURN_IF_ERROR(PublishApiServer(*api_, http_->port()));

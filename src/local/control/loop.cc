@@ -46,8 +46,9 @@ void Loop::Settle(const kube::ObjectKey& key, const kube::Outcome& outcome) {
     const absl::Duration wait = queue_.Retry(key);
     // Two writers that meet are no trouble; one that keeps failing is.
     const bool trouble = !kube::IsConflict(failed->status);
-    log::Write(trouble ? log::Level::kWarn : log::Level::kDebug, "pass failed",
-               {{"controller", name_}, {"key", key.Str()}, {"error", Message(failed->status)}, {"retry", wait}});
+    log::Write(
+        trouble ? log::Level::kWarn : log::Level::kDebug, "pass failed",
+        {{"controller", name_}, {"key", key.Str()}, {"error", Message(failed->status)}, {"retry", wait}});
   } else {
     queue_.Forget(key);
     if (const auto* again = std::get_if<kube::Again>(&outcome)) queue_.Add(key, again->after);

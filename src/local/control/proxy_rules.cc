@@ -49,7 +49,8 @@ ProxyPlan PlanProxy(const kube::CompactService& service, const ObservedEndpoints
     rule.affinity = service.client_affinity;
     if (endpoints != nullptr) rule.backends = BackendsOf(*endpoints, port);
     // Whoever stands behind it is at its address already, as the API server is.
-    if (std::ranges::find(rule.backends, Backend{.ip = rule.ip, .port = rule.port}) != rule.backends.end()) continue;
+    if (std::ranges::find(rule.backends, Backend{.ip = rule.ip, .port = rule.port}) != rule.backends.end())
+      continue;
     plan.rules.push_back(std::move(rule));
   }
   return plan;

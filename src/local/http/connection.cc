@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 
 #include "base/text.h"
 #include "kube/error.h"
@@ -356,7 +357,7 @@ std::string_view Connection::Gather() {
     skip -= skipped;
     part.remove_prefix(skipped);
     part = part.substr(0, host_.out.size() - filled);
-    std::ranges::copy(part, host_.out.begin() + static_cast<std::ptrdiff_t>(filled));
+    std::memcpy(host_.out.data() + filled, part.data(), part.size());
     filled += part.size();
   };
   for (std::size_t i = out_first_; i < out_.size() && filled < host_.out.size(); ++i) {

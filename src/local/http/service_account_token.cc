@@ -45,9 +45,9 @@ std::optional<Identity> FindServiceAccount(std::string_view secret, std::string_
   const std::size_t dot = account.find('.');
   if (dot == std::string_view::npos) return std::nullopt;
   const std::string_view ns = account.substr(0, dot);
-  return Identity{.user = StrCat("system:serviceaccount:", ns, ":", account.substr(dot + 1)),
-                  .groups = {"system:serviceaccounts", StrCat("system:serviceaccounts:", ns),
-                             "system:authenticated"}};
+  return Identity{
+      .user = StrCat("system:serviceaccount:", ns, ":", account.substr(dot + 1)),
+      .groups = {"system:serviceaccounts", StrCat("system:serviceaccounts:", ns), "system:authenticated"}};
 }
 
 }  // namespace trainyard::local

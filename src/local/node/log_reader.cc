@@ -43,8 +43,8 @@ bool EndsLine(std::string_view entry) {
   return !parsed || parsed->full;
 }
 
-// Counts lines from a log's end towards its beginning. A line is what the process printed: the entries that it
-// was cut into count once.
+// Counts lines from a log's end towards its beginning. A line is what the process printed: the entries that
+// it was cut into count once.
 class TailCount {
  public:
   explicit TailCount(std::int64_t lines) : left_(lines) {}

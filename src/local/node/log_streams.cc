@@ -94,8 +94,7 @@ class Streams final : public LogStreams {
                                                               .since = request.since,
                                                               .limit_bytes = request.limit_bytes});
     if (!newest || attempt < 0 || !reader.Open().ok()) {
-      const std::string whose =
-          StrCat("container \"", request.container, "\" in pod \"", request.pod, "\"");
+      const std::string whose = StrCat("container \"", request.container, "\" in pod \"", request.pod, "\"");
       return responder->Send(kube::ToResponse(
           BadRequest(request.previous ? StrCat("previous terminated ", whose, " not found")
                                       : StrCat(whose, " is waiting to start: ContainerCreating"))));

@@ -9,8 +9,8 @@
 
 namespace trainyard::local::node {
 
-// One thread reads for all clients. A log that is followed ends when the run that wrote it does; a client that
-// reads slowly is waited for.
+// One thread reads for all clients. A log that is followed ends when the run that wrote it does; a client
+// that reads slowly is waited for.
 class LogStreams : public PodLogs {
  public:
   // Pods live in HOME/pods.

@@ -302,14 +302,17 @@ void AddTokenVolume(PodSpec& spec) {
   ConfigMapSource authority;
   authority.name = "kube-root-ca.crt";
   authority.items = {item("ca.crt", "ca.crt")};
-  spec.volumes.push_back({.name = std::string(kTokenVolume),
-                          .sources = {TokenSource{.path = "token"}, authority, DownwardSource{.items = {ns}}}});
+  spec.volumes.push_back(
+      {.name = std::string(kTokenVolume),
+       .sources = {TokenSource{.path = "token"}, authority, DownwardSource{.items = {ns}}}});
   for (auto* list : {&spec.init_containers, &spec.containers}) {
     for (ContainerSpec& container : *list) {
-      if (std::ranges::find(container.mounts, kServiceAccountFolder, &VolumeMount::path) != container.mounts.end())
+      if (std::ranges::find(container.mounts, kServiceAccountFolder, &VolumeMount::path) !=
+          container.mounts.end())
         continue;
-      container.mounts.push_back(
-          {.volume = std::string(kTokenVolume), .path = std::string(kServiceAccountFolder), .read_only = true});
+      container.mounts.push_back({.volume = std::string(kTokenVolume),
+                                  .path = std::string(kServiceAccountFolder),
+                                  .read_only = true});
     }
   }
 }

@@ -113,7 +113,8 @@ class Resolver {
       if (field.required) schema->required.push_back(field.name);
       if (field.wire.empty()) continue;
       if (std::ranges::find(schema->wire, field.wire, &WireField::path) != schema->wire.end())
-        return KindsError(text.file, field.line, StrCat("field '", field.name, "' has the number of another"));
+        return KindsError(text.file, field.line,
+                          StrCat("field '", field.name, "' has the number of another"));
       schema->wire.push_back({.path = field.wire, .zero_counts = field.zero_counts, .property = field.name});
     }
     building_.erase(name);

@@ -18,13 +18,13 @@
 //     code     int32 >= 0 <= 255 "Bounds."
 //     id       string /^[a-z]+$/ "A regular expression."
 //
-// A number behind a field's name is the one that it has in protobuf; 2.1 is field 1 of the message in field 2,
-// which JSON does not show. '?' after it: 0, false and "" are values there, and do not mean that it is missing.
-// `like Container=1`: all fields of the other are in the message in field 1.
-// Types: string bool int32 int64 number time microtime quantity int-or-string bytes (base64), object (any
-// fields), any (any value), or the name of a type. A type may contain itself: there, anything is taken.
-// Attributes of a field, in any order: @KEYS, nomerge (the keys are for server-side apply only), set (a list
-// without duplicates), atomic (a map or object that server-side apply replaces whole), retainKeys, nullable,
+// A number behind a field's name is the one that it has in protobuf; 2.1 is field 1 of the message in field
+// 2, which JSON does not show. '?' after it: 0, false and "" are values there, and do not mean that it is
+// missing. `like Container=1`: all fields of the other are in the message in field 1. Types: string bool
+// int32 int64 number time microtime quantity int-or-string bytes (base64), object (any fields), any (any
+// value), or the name of a type. A type may contain itself: there, anything is taken. Attributes of a field,
+// in any order: @KEYS, nomerge (the keys are for server-side apply only), set (a list without duplicates),
+// atomic (a map or object that server-side apply replaces whole), retainKeys, nullable,
 // "= JSON", ":= JSON" (0 and "" count as missing), "in A|B" ("" counts as missing, if it is not required),
 // ">= N", "<= N", "/RE/". After `type NAME`: atomic, keep (unknown fields are kept).
 // `kind` adds apiVersion and kind; metadata is written out, as not all have the same. A description is one or

@@ -47,7 +47,8 @@ class Fields {
         TY_ASSIGN_OR_RETURN(field.value, Varint());
         return std::optional(field);
       }
-      case 1: return Fixed(field, 8);
+      case 1:
+        return Fixed(field, 8);
       case 2: {
         TY_ASSIGN_OR_RETURN(const std::uint64_t size, Varint());
         if (size > rest_.size()) return Broken("a field is longer than what holds it");
@@ -56,8 +57,10 @@ class Fields {
         rest_.remove_prefix(size);
         return std::optional(field);
       }
-      case 5: return Fixed(field, 4);
-      default: return Broken("a field is of an unknown wire type");
+      case 5:
+        return Fixed(field, 4);
+      default:
+        return Broken("a field is of an unknown wire type");
     }
   }
 
@@ -123,7 +126,8 @@ class Decoder {
       WirePath path = within;
       path.push_back(field->number);
       const auto at = std::ranges::find_if(schema.wire, [&path](const WireField& wire) {
-        return wire.path.size() >= path.size() && std::ranges::equal(path, wire.path | std::views::take(path.size()));
+        return wire.path.size() >= path.size() &&
+               std::ranges::equal(path, wire.path | std::views::take(path.size()));
       });
       if (at == schema.wire.end()) continue;  // of a later version: dropped, as any unknown field
       if (at->path.size() > path.size()) {
@@ -187,13 +191,16 @@ class Decoder {
                               schema.type == SchemaType::kNumber;
     if (wants_number == field.is_bytes) return Broken(StrCat("'", name, "' is not what it has to be"));
     switch (schema.type) {
-      case SchemaType::kBoolean: return Document(field.value != 0);
+      case SchemaType::kBoolean:
+        return Document(field.value != 0);
       case SchemaType::kInteger: {
         const auto value = static_cast<std::int64_t>(field.value);
         return Document(schema.format == "int32" ? static_cast<std::int32_t>(value) : value);
       }
-      case SchemaType::kNumber: return Document(std::bit_cast<double>(field.value));
-      default: break;
+      case SchemaType::kNumber:
+        return Document(std::bit_cast<double>(field.value));
+      default:
+        break;
     }
     if (schema.type == SchemaType::kString) return String(schema, field.bytes);
     if (schema.type == SchemaType::kIntOrString) {
@@ -220,7 +227,8 @@ class Decoder {
       const auto nanos = static_cast<std::int32_t>(small.numbers[2]);
       if (bytes.empty()) return Document(nullptr);
       const absl::Time time = absl::FromUnixSeconds(seconds) + absl::Nanoseconds(nanos);
-      return Document(schema.name.ends_with("MicroTime") ? kube::PrintMicroTime(time) : kube::PrintTime(time));
+      return Document(schema.name.ends_with("MicroTime") ? kube::PrintMicroTime(time)
+                                                         : kube::PrintTime(time));
     }
     return Document(bytes);
   }
@@ -231,7 +239,8 @@ class Decoder {
     if (small.bytes[1].empty()) return Document(Object());
     auto value = ParseJson(small.bytes[1]);
     if (value.ok()) return value;
-    return absl::UnimplementedError(StrCat("'", name, "' cannot be read from protobuf here; send it as JSON"));
+    return absl::UnimplementedError(
+        StrCat("'", name, "' cannot be read from protobuf here; send it as JSON"));
   }
 };
 

@@ -38,8 +38,7 @@ std::string Decoded(std::string_view api_version, std::string_view kind, std::st
 
 TEST(ProtobufTest, ReadsWhatGoWritesForAConfigMap) {
   // What Go cannot leave out it writes as zeros: they are not there in JSON.
-  const std::string meta =
-      Bytes(1, "settings") + Bytes(2, "") + Bytes(5, "") + Number(7, 0) + Bytes(8, "");
+  const std::string meta = Bytes(1, "settings") + Bytes(2, "") + Bytes(5, "") + Number(7, 0) + Bytes(8, "");
   const std::string map = Bytes(1, meta) + Bytes(2, Bytes(1, "lr") + Bytes(2, "0.1")) +
                           Bytes(2, Bytes(1, "empty") + Bytes(2, "")) +
                           Bytes(3, Bytes(1, "raw") + Bytes(2, std::string("\0\xff", 2)));
@@ -64,22 +63,25 @@ TEST(ProtobufTest, ReadsMessagesThatJsonDoesNotShow) {
 TEST(ProtobufTest, ReadsTimesAmountsAndPorts) {
   const std::string spec =
       Bytes(1, "holder") + Number(2, 15) + Bytes(3, Number(1, 1714557600) + Number(2, 123456000));
-  EXPECT_EQ(Decoded("coordination.k8s.io/v1", "Lease", Bytes(2, spec)),
-            R"({"spec":{"holderIdentity":"holder","leaseDurationSeconds":15,)"
-            R"("acquireTime":"2024-05-01T10:00:00.123456Z"},"apiVersion":"coordination.k8s.io/v1","kind":"Lease"})");
+  EXPECT_EQ(
+      Decoded("coordination.k8s.io/v1", "Lease", Bytes(2, spec)),
+      R"({"spec":{"holderIdentity":"holder","leaseDurationSeconds":15,)"
+      R"("acquireTime":"2024-05-01T10:00:00.123456Z"},"apiVersion":"coordination.k8s.io/v1","kind":"Lease"})");
   const std::string limits = Bytes(1, Bytes(1, "cpu") + Bytes(2, Bytes(1, "100m")));
   EXPECT_EQ(Decoded("v1", "Pod", Bytes(2, Bytes(2, Bytes(1, "c") + Bytes(8, limits)))),
             R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"100m"}}}]},)"
             R"("apiVersion":"v1","kind":"Pod"})");
   const std::string named = Bytes(4, Number(1, 1) + Number(2, 0) + Bytes(3, "http"));
   const std::string numbered = Bytes(4, Number(1, 0) + Number(2, 8080) + Bytes(3, ""));
-  EXPECT_EQ(Decoded("v1", "Service", Bytes(2, Bytes(1, named) + Bytes(1, numbered))),
-            R"({"spec":{"ports":[{"targetPort":"http"},{"targetPort":8080}]},"apiVersion":"v1","kind":"Service"})");
+  EXPECT_EQ(
+      Decoded("v1", "Service", Bytes(2, Bytes(1, named) + Bytes(1, numbered))),
+      R"({"spec":{"ports":[{"targetPort":"http"},{"targetPort":8080}]},"apiVersion":"v1","kind":"Service"})");
 }
 
 TEST(ProtobufTest, OptionsOfADeletionAreTheSameInEveryGroup) {
-  EXPECT_EQ(Decoded("apps/v1", "DeleteOptions", Number(1, 0) + Bytes(4, "Foreground")),
-            R"({"gracePeriodSeconds":0,"propagationPolicy":"Foreground","apiVersion":"apps/v1","kind":"DeleteOptions"})");
+  EXPECT_EQ(
+      Decoded("apps/v1", "DeleteOptions", Number(1, 0) + Bytes(4, "Foreground")),
+      R"({"gracePeriodSeconds":0,"propagationPolicy":"Foreground","apiVersion":"apps/v1","kind":"DeleteOptions"})");
 }
 
 TEST(ProtobufTest, LeavesOutFieldsOfLaterVersions) {
@@ -90,7 +92,8 @@ TEST(ProtobufTest, LeavesOutFieldsOfLaterVersions) {
 TEST(ProtobufTest, SaysWhatItCannotRead) {
   EXPECT_TRUE(absl::IsInvalidArgument(DecodeProtobuf("{}").status()));
   EXPECT_TRUE(absl::IsUnimplemented(DecodeProtobuf(Body("a.io/v1", "Thing", "")).status()));
-  const auto disk = DecodeProtobuf(Body("v1", "Pod", Bytes(2, Bytes(1, Bytes(2, Bytes(11, Bytes(1, "{x")))))));
+  const auto disk =
+      DecodeProtobuf(Body("v1", "Pod", Bytes(2, Bytes(1, Bytes(2, Bytes(11, Bytes(1, "{x")))))));
   EXPECT_TRUE(absl::IsUnimplemented(disk.status()));
   EXPECT_THAT(Message(disk.status()), HasSubstr("'rbd'"));
   EXPECT_THAT(Decoded("v1", "ConfigMap", Number(1, 5)), HasSubstr("'metadata' is not what it has to be"));

@@ -39,7 +39,7 @@ enum class ListType : std::uint8_t { kAtomic, kSet, kMap };
 // Where a field stands in the protobuf message of a built-in kind.
 using WirePath = std::vector<std::uint32_t>;
 struct WireField {
-  WirePath path;  // more than one number: within messages that JSON does not show
+  WirePath path;             // more than one number: within messages that JSON does not show
   bool zero_counts = false;  // 0, false and "" are values; of others they mean that the field is missing
   std::string property;
 };
@@ -58,7 +58,7 @@ struct Schema {
   std::map<std::string, SchemaPtr, std::less<>> properties;
   std::vector<std::string> required;
   std::vector<WireField> wire;  // of the properties; empty: it is not known in protobuf
-  SchemaPtr additional;  // additionalProperties: a map's values
+  SchemaPtr additional;         // additionalProperties: a map's values
   SchemaPtr items;
 
   std::optional<Document> default_value;
