@@ -15,6 +15,9 @@ namespace {
 // More would take longer to bind back than anybody waits for a process to start.
 constexpr std::size_t kMaxCoveredEntries = 4096;
 
+// Where a path leads, that is: /var/run may be a link to /run.
+constexpr unsigned kOntoTarget = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS;
+
 int CloneTree(int folder, const char* path) {
   return ::open_tree(
       folder, path,
@@ -136,7 +139,7 @@ Failure MountTable::Attach(const Opened& opened) {
   std::string target = opened.request->target;
   while (target.size() > 1 && target.back() == '/') target.pop_back();
   if (Failure failure = EnsureTarget(target, opened.folder); !failure.ok()) return failure;
-  if (::move_mount(opened.tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+  if (::move_mount(opened.tree.get(), "", AT_FDCWD, target.c_str(), kOntoTarget) != 0) {
     return Failure::Here("cannot mount " + opened.request->source + " at " + target);
   }
   targets_.push_back(target);
@@ -189,7 +192,7 @@ Failure MountTable::Cover(const std::string& folder, bool (*wanted)(std::string_
   }
   const OwnedFd cover(MakeMemoryFolder(info));
   if (!cover.valid()) return Failure::Here("cannot make a file system in memory");
-  if (::move_mount(cover.get(), "", AT_FDCWD, folder.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+  if (::move_mount(cover.get(), "", AT_FDCWD, folder.c_str(), kOntoTarget) != 0) {
     return Failure::Here("cannot mount over " + folder);
   }
   for (const std::string& name : names) {

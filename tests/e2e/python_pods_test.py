@@ -3,6 +3,8 @@
 usage: python_pods_test.py TRAINYARD [unittest arguments]
 """
 
+import sys
+
 from kubernetes import client, watch
 
 import cases
@@ -45,6 +47,19 @@ class Pods(PythonCase):
         self.assertEqual((phases[0], phases[-1]), ("Pending", "Failed"))
         self.assertLessEqual(set(phases), {"Pending", "Running", "Failed"})
         self.assertEqual(last.status.container_statuses[0].state.terminated.exit_code, 7)
+
+    def test_speak_with_the_api_server_from_inside(self):
+        self.core.create_namespaced_service_account(self.namespace, {"metadata": {"name": "robot"}})
+        script = "\n".join((
+            "from kubernetes import client, config",
+            "config.load_incluster_config()",
+            "names = [m.metadata.name for m in client.CoreV1Api().list_namespaced_config_map('%s').items]" % self.namespace,
+            "print(names)"))
+        self.core.create_namespaced_pod(self.namespace, pod("inside", (sys.executable, "-c", script), restart_policy="Never",
+                                                            service_account_name="robot"))
+        eventually(lambda: self.phase("inside") in ("Succeeded", "Failed"), "the pod to end")
+        self.assertIn("kube-root-ca.crt", self.logs("inside"))
+        self.assertEqual(self.phase("inside"), "Succeeded")
 
     def test_logs_are_read_and_followed(self):
         self.run_pod("logs", "for i in 1 2 3; do echo line $i; sleep 0.05; done; sleep 1000")

@@ -74,6 +74,29 @@ TEST(PodStatus, ComesBackAsItWasWritten) {
   EXPECT_EQ(StringAt(b, {"lastState", "terminated", "reason"}), "OOMKilled");
 }
 
+TEST(ServiceAccounts, AreGivenToPodsThatAskForOne) {
+  const auto parse = [](std::string_view rest) {
+    return ParsePodSpec(ParseJson(StrCat(R"({"metadata":{"name":"a","uid":"u"},"spec":{"containers":[{"name":"c",)",
+                                         R"("volumeMounts":[]},{"name":"d","volumeMounts":[{"name":"own",)",
+                                         R"("mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}]}])", rest,
+                                         "}}"))
+                            .value())
+        .value();
+  };
+  EXPECT_FALSE(parse("").mount_token);
+  EXPECT_FALSE(parse(R"(,"serviceAccountName":"default")").mount_token);
+  EXPECT_FALSE(parse(R"(,"serviceAccountName":"robot","automountServiceAccountToken":false)").mount_token);
+  EXPECT_TRUE(parse(R"(,"automountServiceAccountToken":true)").mount_token);
+  const PodSpec spec = parse(R"(,"serviceAccountName":"robot")");
+  ASSERT_TRUE(spec.mount_token);
+  ASSERT_EQ(spec.volumes.size(), 1u);
+  EXPECT_EQ(spec.volumes[0].sources.size(), 3u) << "token, authority and namespace";
+  ASSERT_EQ(spec.containers[0].mounts.size(), 1u);
+  EXPECT_EQ(spec.containers[0].mounts[0].path, kServiceAccountFolder);
+  EXPECT_EQ(spec.containers[1].mounts.size(), 1u) << "what a container mounts there itself stays";
+  EXPECT_EQ(spec.containers[1].mounts[0].volume, "own");
+}
+
 TEST(RunIds, AreReadBackAlsoWithDotsInThem) {
   EXPECT_EQ(RunId("main", 3), "main.3");
   const auto run = ParseRunId("a.b.12");

@@ -11,6 +11,17 @@
 namespace trainyard::local {
 namespace {
 
+constexpr absl::Duration kTryAgain = absl::Seconds(1);
+
+// Pods that made way for it are still ending: their room is waited for, and nobody else has to go.
+bool IsRoomBeingMade(const PodDemand& pod, const ClusterRoom& cluster) {
+  const auto room = cluster.find(pod.nominated_node);
+  if (room == cluster.end()) return false;
+  return std::ranges::any_of(room->second.pods, [&pod](const auto& other) {
+    return other->meta.deletion_time && other->priority < pod.priority;
+  });
+}
+
 // A merge patch replaces the list of conditions whole; a strategic one replaces the one of its type.
 std::string ConditionPatch(const PodDemand& pod, std::string_view message, std::string_view nominated,
                            absl::Time now) {
@@ -80,8 +91,9 @@ void Scheduler::Run() {
       MutexLock lock(mu_);
       if (stopping_) return;
     }
+    again_ = SteadyTime::Never();
     if (pods_.HasSynced() && nodes_.HasSynced()) Step();
-    alarm_->WaitUntil(SteadyTime::Never());
+    alarm_->WaitUntil(again_);
   }
 }
 
@@ -125,21 +137,21 @@ int Scheduler::Step() {
   for (const auto& pod : waiting) {
     Placement placement = Place(*pod, cluster);
     if (placement.node.empty()) {
-      // Room that is being made for it already is waited for.
-      if (!pod->nominated_node.empty()) placement.preemption.reset();
+      if (IsRoomBeingMade(*pod, cluster)) placement.preemption.reset();
       unplaced.emplace_back(pod, std::move(placement));
       continue;
     }
     cluster.find(placement.node)->second.Put(pod);
     bindings.push_back({.pod = pod, .node = placement.node});
   }
-  Bind(bindings);
+  if (!Bind(bindings)) again_ = clock_.Steady() + kTryAgain;
   Tell(unplaced);
   return static_cast<int>(bindings.size());
 }
 
-void Scheduler::Bind(const std::vector<Binding>& bindings) {
-  if (bindings.empty()) return;
+bool Scheduler::Bind(const std::vector<Binding>& bindings) {
+  if (bindings.empty()) return true;
+  bool whole = true;
   std::vector<kube::Operation> operations;
   {
     MutexLock lock(mu_);
@@ -161,13 +173,15 @@ void Scheduler::Bind(const std::vector<Binding>& bindings) {
                      StrCat("Successfully assigned ", binding.pod->meta.Key().Str(), " to ", binding.node));
       continue;
     }
-    // Somebody else has bound it, or it is gone: the watch will tell.
+    // If somebody else has bound it, or it is gone, the watch will tell.
+    whole = whole && (kube::IsNotFound(results[at].status()) || kube::IsConflict(results[at].status()));
     log::Info(
         "pod was not bound",
         {{"pod", binding.pod->meta.Key().Str()}, {"node", binding.node}, {"error", results[at].status()}});
     MutexLock lock(mu_);
     assumed_.erase(binding.pod->meta.uid);
   }
+  return whole;
 }
 
 void Scheduler::Tell(const std::vector<std::pair<std::shared_ptr<const PodDemand>, Placement>>& unplaced) {

@@ -45,7 +45,8 @@ class Scheduler {
   void Run();
   ClusterRoom Observe() TY_EXCLUDES(mu_);
   std::vector<std::shared_ptr<const PodDemand>> Waiting();
-  void Bind(const std::vector<Binding>& bindings);
+  // False: it did not come through, and is to be tried again.
+  bool Bind(const std::vector<Binding>& bindings);
   void Tell(const std::vector<std::pair<std::shared_ptr<const PodDemand>, Placement>>& unplaced);
   void Preempt(const PodDemand& pod, const Preemption& preemption);
   kube::ObjectReference Reference(const PodDemand& pod) const;
@@ -60,6 +61,7 @@ class Scheduler {
 
   Mutex mu_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
+  SteadyTime again_ = SteadyTime::Never();  // of the scheduler's thread
   // Bound by us, but not seen so yet: uid to node. What has been bound must not be placed again.
   std::map<std::string, std::string> assumed_ TY_GUARDED_BY(mu_);
   std::thread thread_;
