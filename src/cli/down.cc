@@ -42,7 +42,10 @@ class Down final : public Command {
     const int pods = local::node::CountPods(home.root);
     TY_RETURN_IF_ERROR(local::node::EndPods(home.root, grace_.value_or(absl::Seconds(5))));
     std::cerr << (running ? "the cluster has ended" : "no cluster was running");
-    if (pods > 0) std::cerr << ", and " << pods << (pods == 1 ? " pod" : " pods") << " with it";
+    if (pods > 0) {
+      std::cerr << (running ? ", and " : "; ended ") << pods << (pods == 1 ? " pod" : " pods")
+                << (running ? " with it" : " that went on without one");
+    }
     std::cerr << "\n";
     return absl::OkStatus();
   }

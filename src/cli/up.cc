@@ -36,10 +36,19 @@ absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::stri
           StrCat("--capacity is NAME=QUANTITY,..., as cpu=4,memory=8Gi; '", Escaped(part), "' is not"));
     }
     const std::string_view quantity = part.substr(equals + 1);
-    if (const auto parsed = kube::Quantity::Parse(quantity); !parsed.ok()) {
-      return UsageError(StrCat("--capacity: ", Message(parsed.status())));
+    const std::string_view name = part.substr(0, equals);
+    // What a pod can ask for by that name.
+    constexpr std::string_view kPlain[] = {"cpu", "memory", "pods", "ephemeral-storage"};
+    if (std::ranges::find(kPlain, name) == std::end(kPlain) && !name.starts_with("hugepages-") &&
+        name.find('/') == std::string_view::npos) {
+      return UsageError(StrCat("--capacity: '", Escaped(name),
+                               "' is no resource: there are cpu, memory, pods, ephemeral-storage, hugepages-SIZE, and names "
+                               "with a domain, as nvidia.com/gpu"));
     }
-    capacity[std::string(part.substr(0, equals))] = quantity;
+    const auto parsed = kube::Quantity::Parse(quantity);
+    if (!parsed.ok()) return UsageError(StrCat("--capacity: ", Message(parsed.status())));
+    if (parsed->Sign() < 0) return UsageError(StrCat("--capacity: ", Escaped(name), " cannot be negative"));
+    capacity[std::string(name)] = quantity;
   }
   return capacity;
 }
@@ -144,7 +153,9 @@ class Up final : public Command {
               << "  export KUBECONFIG=" << options_.home.Kubeconfig() << "\n"
               << "  kubectl get nodes\n"
               << "  kubectl run hello --image=none --restart=Never --command -- echo hello\n\n"
-              << (detach_ ? "trainyard status shows it, trainyard down ends it.\n" : "Ctrl-C stops it.\n")
+              << (detach_ ? StrCat("What it has to say goes to ", options_.home.Log(),
+                                   ". trainyard status shows it, trainyard down ends it.\n")
+                          : std::string("Ctrl-C stops it.\n"))
               << std::flush;
   }
 

@@ -115,8 +115,7 @@ Failure TakeView(const LaunchSpec& spec, const LaunchPlace& place) {
   }
   const int flags = CLONE_NEWUTS | (spec.mounts.empty() ? 0 : CLONE_NEWNS);
   if (::unshare(flags) != 0) return Failure::Here("cannot make the container's namespaces");
-  MountTable mounts = place.mounts;
-  return mounts.Mount(spec.mounts);
+  return MountAll(spec.mounts);
 }
 
 Failure BecomeUser(const LaunchSpec& spec) {

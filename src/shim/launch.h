@@ -41,7 +41,6 @@ struct LaunchPlace {
   bool namespaces = false;  // the process gets marks and mounts
   bool bind_filter = false;
   pid_t join = 0;  // an exec: the container's first process, whose view it shares
-  MountTable mounts;
 };
 
 struct Launched {

@@ -50,9 +50,8 @@ void LetGo() {
 int Serve(const ShimConfig& config, int machine_proc) {
   ::setsid();  // whoever waits for the process that forked this one may kill that one's group
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  MountTable mounts;
-  if (const Failure failure = SetUpSandbox(config.sandbox, mounts); !failure.ok()) return Report(failure);
-  Shim shim(config, machine_proc, std::move(mounts));
+  if (const Failure failure = SetUpSandbox(config.sandbox); !failure.ok()) return Report(failure);
+  Shim shim(config, machine_proc);
   if (const Failure failure = shim.Open(); !failure.ok()) return Report(failure);
   (void)WriteAll(STDOUT_FILENO, MessageWriter(kAnswer).Add(key::kPid, shim.machine_pid()).Take());
   LetGo();

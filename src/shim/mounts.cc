@@ -98,15 +98,82 @@ bool UsedDevice(std::string_view name) {
   return true;
 }
 
-}  // namespace
+Failure MakeMissing(const std::string& ancestor, const std::string& target, bool folder) {
+  std::size_t end = ancestor == "/" ? 0 : ancestor.size();
+  while (end != target.size()) {
+    end = std::min(target.find('/', end + 1), target.size());
+    const std::string path = target.substr(0, end);
+    const bool last = end == target.size();
+    const int made = last && !folder ? ::mknod(path.c_str(), S_IFREG | 0666, 0) : ::mkdir(path.c_str(), 0755);
+    if (made != 0 && errno != EEXIST) return Failure::Here("cannot make " + path);
+  }
+  return Failure::None();
+}
 
-struct MountTable::Opened {
+Failure Cover(const std::string& folder, bool (*wanted)(std::string_view name)) {
+  const OwnedFd covered(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat info{};
+  if (!covered.valid() || ::fstat(covered.get(), &info) != 0) return Failure::Here("cannot open " + folder);
+  std::vector<std::string> names;
+  if (!ListNames(covered.get(), names)) {
+    if (errno != 0) return Failure::Here("cannot list " + folder);
+    return {.stage = folder + " has more than " + std::to_string(kMaxCoveredEntries) +
+                     " entries; create the folder on this machine"};
+  }
+  const OwnedFd cover(MakeMemoryFolder(info));
+  if (!cover.valid()) return Failure::Here("cannot make a file system in memory");
+  if (::move_mount(cover.get(), "", AT_FDCWD, folder.c_str(), kOntoTarget) != 0) {
+    return Failure::Here("cannot mount over " + folder);
+  }
+  for (const std::string& name : names) {
+    if (wanted(name)) ShowAgain(covered.get(), cover.get(), name);
+  }
+  // What is mounted over the root is seen only by those who enter it.
+  if (folder == "/" && (::fchdir(cover.get()) != 0 || ::chroot(".") != 0))
+    return Failure::Here("cannot enter /");
+  return Failure::None();
+}
+
+Failure EnsureTarget(const std::string& target, bool folder) {
+  struct stat info{};
+  if (Exists(target, info)) {
+    if (S_ISDIR(info.st_mode) == folder) return Failure::None();
+    return {.stage = "cannot mount a " + std::string(folder ? "folder" : "file") + " at " + target +
+                     ": there is a " + std::string(folder ? "file" : "folder")};
+  }
+  std::string ancestor = ParentOf(target);
+  while (!Exists(ancestor, info)) ancestor = ParentOf(ancestor);
+  if (!S_ISDIR(info.st_mode))
+    return {.stage = "cannot mount at " + target + ": " + ancestor + " is no folder"};
+  // It is made on this machine if that is permitted. Who may not write there loses nothing by the cover, whose
+  // own files go with the container.
+  if (MakeMissing(ancestor, target, folder).ok()) return Failure::None();
+  if (Failure failure = Cover(ancestor, AnyName); !failure.ok()) {
+    failure.stage = "cannot make " + target + " visible: " + failure.stage;
+    return failure;
+  }
+  return MakeMissing(ancestor, target, folder);
+}
+
+struct Opened {
   OwnedFd tree;
   bool folder = false;
   const MountRequest* request = nullptr;
 };
 
-Failure MountTable::Mount(const std::vector<MountRequest>& requests) {
+Failure Attach(const Opened& opened) {
+  std::string target = opened.request->target;
+  while (target.size() > 1 && target.back() == '/') target.pop_back();
+  if (Failure failure = EnsureTarget(target, opened.folder); !failure.ok()) return failure;
+  if (::move_mount(opened.tree.get(), "", AT_FDCWD, target.c_str(), kOntoTarget) != 0) {
+    return Failure::Here("cannot mount " + opened.request->source + " at " + target);
+  }
+  return Failure::None();
+}
+
+}  // namespace
+
+Failure MountAll(const std::vector<MountRequest>& requests) {
   std::vector<Opened> opened;
   for (const MountRequest& request : requests) {
     if (request.target.size() < 2 || request.target[0] != '/') {
@@ -135,92 +202,11 @@ Failure MountTable::Mount(const std::vector<MountRequest>& requests) {
   return Failure::None();
 }
 
-Failure MountTable::Attach(const Opened& opened) {
-  std::string target = opened.request->target;
-  while (target.size() > 1 && target.back() == '/') target.pop_back();
-  if (Failure failure = EnsureTarget(target, opened.folder); !failure.ok()) return failure;
-  if (::move_mount(opened.tree.get(), "", AT_FDCWD, target.c_str(), kOntoTarget) != 0) {
-    return Failure::Here("cannot mount " + opened.request->source + " at " + target);
-  }
-  targets_.push_back(target);
-  return Failure::None();
-}
-
-Failure MountTable::EnsureTarget(const std::string& target, bool folder) {
-  struct stat info{};
-  if (Exists(target, info)) {
-    if (S_ISDIR(info.st_mode) == folder) return Failure::None();
-    return {.stage = "cannot mount a " + std::string(folder ? "folder" : "file") + " at " + target +
-                     ": there is a " + std::string(folder ? "file" : "folder")};
-  }
-  std::string ancestor = ParentOf(target);
-  while (!Exists(ancestor, info)) ancestor = ParentOf(ancestor);
-  if (!S_ISDIR(info.st_mode))
-    return {.stage = "cannot mount at " + target + ": " + ancestor + " is no folder"};
-  // In a volume or in a cover of ours the folder can simply be made.
-  if (IsOurs(ancestor) || IsInVolume(ancestor)) {
-    if (MakeMissing(ancestor, target, folder).ok()) return Failure::None();
-  }
-  if (Failure failure = Cover(ancestor, AnyName); !failure.ok()) {
-    failure.stage = "cannot make " + target + " visible: " + failure.stage;
-    return failure;
-  }
-  return MakeMissing(ancestor, target, folder);
-}
-
-Failure MountTable::MakeMissing(const std::string& ancestor, const std::string& target, bool folder) {
-  std::size_t end = ancestor == "/" ? 0 : ancestor.size();
-  while (end != target.size()) {
-    end = std::min(target.find('/', end + 1), target.size());
-    const std::string path = target.substr(0, end);
-    const bool last = end == target.size();
-    const int made = last && !folder ? ::mknod(path.c_str(), S_IFREG | 0666, 0) : ::mkdir(path.c_str(), 0755);
-    if (made != 0 && errno != EEXIST) return Failure::Here("cannot make " + path);
-  }
-  return Failure::None();
-}
-
-Failure MountTable::Cover(const std::string& folder, bool (*wanted)(std::string_view name)) {
-  const OwnedFd covered(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  struct stat info{};
-  if (!covered.valid() || ::fstat(covered.get(), &info) != 0) return Failure::Here("cannot open " + folder);
-  std::vector<std::string> names;
-  if (!ListNames(covered.get(), names)) {
-    if (errno != 0) return Failure::Here("cannot list " + folder);
-    return {.stage = folder + " has more than " + std::to_string(kMaxCoveredEntries) +
-                     " entries; create the folder on this machine"};
-  }
-  const OwnedFd cover(MakeMemoryFolder(info));
-  if (!cover.valid()) return Failure::Here("cannot make a file system in memory");
-  if (::move_mount(cover.get(), "", AT_FDCWD, folder.c_str(), kOntoTarget) != 0) {
-    return Failure::Here("cannot mount over " + folder);
-  }
-  for (const std::string& name : names) {
-    if (wanted(name)) ShowAgain(covered.get(), cover.get(), name);
-  }
-  if (::fstat(cover.get(), &info) == 0) covers_.push_back(info.st_dev);
-  // What is mounted over the root is seen only by those who enter it.
-  if (folder == "/" && (::fchdir(cover.get()) != 0 || ::chroot(".") != 0))
-    return Failure::Here("cannot enter /");
-  return Failure::None();
-}
-
-Failure MountTable::CoverDevices() {
+Failure CoverDevices() {
   struct stat info{};
   if (Exists("/dev/termination-log", info)) return Failure::None();
   if (Failure failure = Cover("/dev", UsedDevice); !failure.ok()) return failure;
   return MakeMissing("/dev", "/dev/termination-log", false);
-}
-
-bool MountTable::IsOurs(const std::string& folder) const {
-  struct stat info{};
-  return Exists(folder, info) && std::ranges::find(covers_, info.st_dev) != covers_.end();
-}
-
-bool MountTable::IsInVolume(std::string_view path) const {
-  return std::ranges::any_of(targets_, [path](const std::string& target) {
-    return path.starts_with(target) && (path.size() == target.size() || path[target.size()] == '/');
-  });
 }
 
 }  // namespace trainyard::shim

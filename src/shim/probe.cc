@@ -80,8 +80,7 @@ std::string TrySandbox(const SandboxConfig& config, std::string& filter_reason) 
   const std::string answer = InChild([&config]() -> std::string {
     if (const Failure failure = LeaveMachine(config); !failure.ok()) return failure.Text();
     return InChild([&config]() -> std::string {
-      MountTable mounts;
-      if (const Failure failure = SetUpSandbox(config, mounts); !failure.ok()) return failure.Text();
+      if (const Failure failure = SetUpSandbox(config); !failure.ok()) return failure.Text();
       const std::string wrong = TryBindFilter();
       return wrong.empty() ? "" : "filter: " + wrong;
     });

@@ -5,6 +5,8 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "shim/mounts.h"
+
 namespace trainyard::shim {
 namespace {
 
@@ -50,7 +52,7 @@ Failure LeaveMachine(const SandboxConfig& config) {
   return config.namespaces == Namespaces::kUser ? MapOwnIds(uid, gid) : Failure::None();
 }
 
-Failure SetUpSandbox(const SandboxConfig& config, MountTable& mounts) {
+Failure SetUpSandbox(const SandboxConfig& config) {
   if (config.namespaces == Namespaces::kNone) return Failure::None();
   // What is mounted on the machine later shall be seen; what is mounted here shall not leave.
   if (::mount("", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
@@ -62,10 +64,10 @@ Failure SetUpSandbox(const SandboxConfig& config, MountTable& mounts) {
     return Failure::Here("cannot set the host name to " + config.hostname);
   }
   if (config.hosts) {
-    if (Failure failure = mounts.Mount({{.source = "hosts", .target = "/etc/hosts"}}); !failure.ok())
+    if (Failure failure = MountAll({{.source = "hosts", .target = "/etc/hosts"}}); !failure.ok())
       return failure;
   }
-  return config.devices ? mounts.CoverDevices() : Failure::None();
+  return config.devices ? CoverDevices() : Failure::None();
 }
 
 }  // namespace trainyard::shim

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "shim/mounts.h"
 #include "shim/sys.h"
 
 namespace trainyard::shim {
@@ -27,7 +26,7 @@ struct SandboxConfig {
 // process with one thread.
 Failure LeaveMachine(const SandboxConfig& config);
 
-// After the fork, in the child. `mounts` remembers what was mounted.
-Failure SetUpSandbox(const SandboxConfig& config, MountTable& mounts);
+// After the fork, in the child.
+Failure SetUpSandbox(const SandboxConfig& config);
 
 }  // namespace trainyard::shim

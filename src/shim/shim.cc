@@ -74,11 +74,10 @@ Failure ShimConfig::Read(ShimConfig& config) {
   return Failure::None();
 }
 
-Shim::Shim(ShimConfig config, int machine_proc, MountTable mounts) : config_(std::move(config)) {
+Shim::Shim(ShimConfig config, int machine_proc) : config_(std::move(config)) {
   place_.machine_proc = machine_proc;
   place_.namespaces = config_.sandbox.namespaces != Namespaces::kNone;
   place_.bind_filter = config_.address.s_addr != 0;
-  place_.mounts = std::move(mounts);
   char self[32] = {};
   if (::readlinkat(machine_proc, "self", self, sizeof self - 1) > 0) {
     machine_pid_ = static_cast<pid_t>(std::strtol(self, nullptr, 10));
@@ -211,17 +210,14 @@ void Shim::HandleSignals() {
 void Shim::ReapChildren() {
   int status = 0;
   pid_t pid = 0;
-  bool orphans = false;
+  bool others = false;  // processes of a container that is not its first
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
     const auto run = std::ranges::find_if(
         runs_, [pid](const auto& r) { return r->child.pid == pid && r->stage != RunStage::kLeaving; });
-    if (run != runs_.end()) {
-      OnFirstEnded(**run, status);
-    } else {
-      orphans = true;
-    }
+    others = others || run == runs_.end() || (*run)->is_exec;
+    if (run != runs_.end()) OnFirstEnded(**run, status);
   }
-  if (orphans) FinishLeaving();
+  if (others) FinishLeaving();
 }
 
 void Shim::OnFirstEnded(Run& run, int wait_status) {

@@ -26,7 +26,7 @@ struct ShimConfig {
 // One thread, one epoll loop; the current folder is the pod's and stays so.
 class Shim {
  public:
-  Shim(ShimConfig config, int machine_proc, MountTable mounts);
+  Shim(ShimConfig config, int machine_proc);
 
   // Opens the state file and the socket. Fails if another shim has the pod.
   Failure Open();

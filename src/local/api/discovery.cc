@@ -10,7 +10,6 @@ namespace trainyard::local {
 namespace {
 
 // The Kubernetes release whose API this is, as far as it goes; clients warn when theirs is far from it.
-constexpr std::string_view kApiMinor = "30";
 
 Array Texts(const auto& texts) {
   Array array;

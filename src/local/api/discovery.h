@@ -10,6 +10,9 @@
 
 namespace trainyard::local {
 
+// The version of Kubernetes whose API this is: 1.MINOR.
+inline constexpr std::string_view kApiMinor = "30";
+
 // The answer to a discovery path (/api, /api/v1, /apis, /apis/GROUP, /apis/GROUP/VERSION) as JSON text.
 // Nothing: it is no discovery path, or nothing of that group and version is served.
 std::optional<std::string> Discover(const ResourceTable& table, const std::vector<std::string>& parts);

@@ -16,6 +16,7 @@ struct PodLogRequest {
   std::string pod;
   std::string uid;
   std::string container;
+  std::string waiting;    // why it has not started, if it has not; empty: nobody knows
   bool previous = false;  // of the run before this one
   bool follow = false;
   bool timestamps = false;

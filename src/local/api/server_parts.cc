@@ -37,6 +37,18 @@ absl::StatusOr<std::string> ContainerOf(const Document& pod, std::string_view as
       StrCat("container ", Escaped(asked), " is not valid for pod ", pod_name, "; it has: [", list, "]")));
 }
 
+// What the container waits for, if it does.
+std::string WaitingReason(const Document& pod, std::string_view container) {
+  for (const std::string_view list : {"containerStatuses", "initContainerStatuses"}) {
+    const Array* statuses = ArrayAt(pod, {"status", list});
+    if (statuses == nullptr) continue;
+    for (const Document& status : *statuses) {
+      if (StringAt(status, {"name"}) == container) return std::string(StringAt(status, {"state", "waiting", "reason"}));
+    }
+  }
+  return std::string(StringAt(pod, {"status", "reason"}));
+}
+
 absl::StatusOr<PodLogRequest> ParseLogRequest(const Call& call, const Document& pod, absl::Time now) {
   const Query& query = call.query();
   PodLogRequest request{.ns = call.info.ns,
@@ -94,7 +106,8 @@ void ApiServer::Subresource(const CallPtr& call) {
     }
   }
   if (is_pod &&
-      (info.subresource == "exec" || info.subresource == "attach" || info.subresource == "portforward")) {
+      (info.subresource == "exec" || info.subresource == "attach" || info.subresource == "portforward" ||
+       info.subresource == "proxy")) {
     return call->Fail(
         kube::ApiError{.code = 501,
                        .reason = "NotImplemented",
@@ -110,13 +123,14 @@ void ApiServer::Log(const CallPtr& call) {
   if (!found.ok()) return call->Fail(found.status());
   const auto pod = DecodeStored(call->ApiVersion(), call->resource->kind, found->value, found->mod_revision);
   if (!pod.ok()) return call->Fail(pod.status());
-  const auto request = ParseLogRequest(*call, *pod, options_.clock->Now());
+  auto request = ParseLogRequest(*call, *pod, options_.clock->Now());
   if (!request.ok()) return call->Fail(request.status());
   if (options_.logs == nullptr) return call->Fail(BadRequest("this server runs no pods and has no logs"));
   if (StringAt(*pod, {"spec", "nodeName"}).empty()) {
     return call->Fail(BadRequest(StrCat(
         "pod ", call->info.name, " has not been assigned to a node yet; kubectl describe pod says why")));
   }
+  request->waiting = WaitingReason(*pod, request->container);
   options_.logs->Read(*request, std::move(call->responder));
 }
 

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/document.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "kube/error.h"
 #include "kube/event_recorder.h"
 #include "kv/open.h"
 #include "local/api/direct_transport.h"
@@ -124,7 +126,29 @@ class ClusterInProcess final : public Cluster {
     return controllers_->Start();
   }
 
+  // Those that an earlier run had and this one has not. What a user made stays.
+  absl::Status RemoveOldNodes() {
+    TY_ASSIGN_OR_RETURN(const kube::ListPage nodes, api_->ListAll(kube::Resource::Nodes(), "", {}));
+    for (const std::string& text : nodes.items) {
+      TY_ASSIGN_OR_RETURN(const Document node, ParseJson(text));
+      const std::string name(StringAt(node, {"metadata", "name"}));
+      const std::string_view version = StringAt(node, {"status", "nodeInfo", "kubeletVersion"});
+      if (version.find("+trainyard") == std::string_view::npos || IsConfigured(name)) continue;
+      const absl::Status removed = api_->Delete(kube::Resource::Nodes(), {.ns = "", .name = name});
+      if (!removed.ok() && !kube::IsNotFound(removed)) return removed;
+    }
+    return absl::OkStatus();
+  }
+  bool IsConfigured(std::string_view node) const {
+    for (int number = 1; number <= options_.nodes; ++number) {
+      if (node == NodeName(number)) return true;
+    }
+    return false;
+  }
+  static std::string NodeName(int number) { return StrCat("node-", number); }
+
   absl::Status StartNodes(const Access& access) {
+    TY_RETURN_IF_ERROR(RemoveOldNodes());
     node_recorder_ = NewRecorder(*api_, clock_, "kubelet");
     node_events_ = std::make_unique<NodeEvents>(*node_recorder_);
     node::NodeAgentOptions options{.home = options_.home.root,
@@ -139,7 +163,7 @@ class ClusterInProcess final : public Cluster {
                                        },
                                    .events = node_events_.get()};
     for (int number = 1; number <= options_.nodes; ++number) {
-      options.nodes.push_back({.name = StrCat("node-", number), .labels = {}, .capacity = options_.capacity});
+      options.nodes.push_back({.name = NodeName(number), .labels = {}, .capacity = options_.capacity});
     }
     TY_ASSIGN_OR_RETURN(nodes_, node::NodeAgent::Start(*api_, clock_, std::move(options)));
     for (const std::string& shortcoming : nodes_->shortcomings()) log::Warn(shortcoming);

@@ -120,8 +120,10 @@ void EventLoop::Turn(absl::Duration most) {
   now_ = Clock::System().Steady();
   // Looked up one by one: what one handler does may end another that is further down the list.
   for (int i = 0; i < count; ++i) {
-    const auto handler = handlers_.find(events[static_cast<std::size_t>(i)].data.u64);
-    if (handler != handlers_.end()) handler->second->OnReady(events[static_cast<std::size_t>(i)].events);
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    const Id id = event.data.u64;  // the event is packed: a reference into it would not be aligned
+    const auto handler = handlers_.find(id);
+    if (handler != handlers_.end()) handler->second->OnReady(event.events);
   }
   std::vector<Id> woken = waker_->Take();
   if (woken.size() > 1) {

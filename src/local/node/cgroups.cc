@@ -10,7 +10,9 @@
 #include <cstring>
 #include <map>
 
+#include "base/crc32c.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -183,6 +185,17 @@ Cgroups Cgroups::Open(const CgroupPlace& place, std::string_view cluster) {
   }
   cgroups.version_ = place.version;
   return cgroups;
+}
+
+Cgroups Cgroups::OfHome(const std::string& home) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  const auto own = ReadFile("/proc/self/cgroup", kMost);
+  const auto mounts = ReadFile("/proc/self/mountinfo", kMost);
+  return Open(FindCgroups(own.value_or(""), mounts.value_or("")), Hex32(Crc32c(home)));
+}
+
+void Cgroups::RemoveAll() {
+  for (const std::string& root : Roots()) RemoveTree(root);
 }
 
 std::vector<std::string> Cgroups::Roots() const {

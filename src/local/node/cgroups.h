@@ -49,6 +49,8 @@ class Cgroups {
  public:
   // Never fails: without cgroups, no limits are set, and `shortcoming` says why.
   static Cgroups Open(const CgroupPlace& place, std::string_view cluster);
+  // Of the cluster of this home.
+  static Cgroups OfHome(const std::string& home);
   static Cgroups None(std::string shortcoming);
 
   // The folders that the run's process is to join; none if there is nothing to limit or no way to.
@@ -56,6 +58,8 @@ class Cgroups {
   // Once the run has ended. What cannot be removed yet is left to RemovePod().
   void Remove(std::string_view pod_uid, std::string_view run);
   void RemovePod(std::string_view pod_uid);
+  // When nothing runs any more.
+  void RemoveAll();
 
   const std::string& shortcoming() const { return shortcoming_; }
 

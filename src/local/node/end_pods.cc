@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "local/node/cgroups.h"
 #include "local/node/loop.h"
 #include "local/node/pod_folder.h"
 #include "local/node/shim_client.h"
@@ -104,8 +105,10 @@ absl::Status EndPods(const std::string& home, absl::Duration grace) {
   for (const auto& pod : pods) {
     if (!pod->gone) pod->shim->Shutdown();
   }
-  if (TurnUntil(*loop, kShimEnds, [&] { return all_of([](const Ending& pod) { return pod.gone; }); }))
+  if (TurnUntil(*loop, kShimEnds, [&] { return all_of([](const Ending& pod) { return pod.gone; }); })) {
+    Cgroups::OfHome(home).RemoveAll();
     return absl::OkStatus();
+  }
   std::string left;
   for (const auto& pod : pods) {
     if (!pod->gone) StrAppend(left, left.empty() ? "" : ", ", pod->uid);

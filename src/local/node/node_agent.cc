@@ -7,7 +7,6 @@
 
 #include "base/crc32c.h"
 #include "base/executor.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -25,12 +24,6 @@ constexpr std::size_t kMaxBatch = 500;
 kube::ObjectKey KeyOf(const Document& object) {
   return {.ns = std::string(StringAt(object, {"metadata", "namespace"})),
           .name = std::string(StringAt(object, {"metadata", "name"}))};
-}
-
-Cgroups OpenCgroups(const std::string& home) {
-  const auto own = ReadFile("/proc/self/cgroup", 1 << 20);
-  const auto mounts = ReadFile("/proc/self/mountinfo", 1 << 20);
-  return Cgroups::Open(FindCgroups(own.value_or(""), mounts.value_or("")), Hex32(Crc32c(home)));
 }
 
 class Agent final : public NodeAgent {
@@ -126,7 +119,7 @@ absl::Status Agent::MakeContext() {
                                .machine = *std::move(machine),
                                .shim = shim,
                                .addresses = PodAddresses(Crc32c(options_.home)),
-                               .cgroups = OpenCgroups(options_.home),
+                               .cgroups = Cgroups::OfHome(options_.home),
                                .plan_soon = [this](PodWorker& worker) { PlanSoon(worker); },
                                .write_soon = [this](PodWorker& worker) { WriteSoon(worker); }});
   shortcomings_ = context_->machine.shortcomings;
@@ -227,7 +220,8 @@ void Agent::AdoptAll() {
     PodWorker* worker = AddWorker(exists ? std::move(known.mapped()) : std::move(saved->pod), saved->address);
     if (worker == nullptr) continue;
     worker->Adopt();
-    if (!exists) worker->NoteGone();
+    // A node that this cluster no longer has runs nothing.
+    if (!exists || !keeper_->Has(worker->spec().node)) worker->NoteGone();
     if (IsFrozen(worker->spec()) && keeper_->state(worker->spec().node) == NodeState::kKilled)
       worker->KillShim();
     log::Info("took over a pod",

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "kube/rfc3339.h"
+#include "local/api/discovery.h"
 
 namespace trainyard::local::node {
 namespace {
@@ -64,6 +65,8 @@ Document Conditions(absl::Time since, absl::Time now) {
       condition("Ready", true, "KubeletReady", "the process node is ready")};
 }
 
+std::string KubeletVersion(std::string_view release) { return StrCat("v1.", kApiMinor, ".0+trainyard.", release); }
+
 Object Status(const NodeConfig& config, const MachineFacts& facts, std::string_view release, absl::Time since,
               absl::Time now) {
   const Object amounts = Amounts(NodeCapacity(config, facts));
@@ -78,8 +81,8 @@ Object Status(const NodeConfig& config, const MachineFacts& facts, std::string_v
                                     {"kernelVersion", facts.kernel},
                                     {"osImage", facts.os_image},
                                     {"containerRuntimeVersion", StrCat("trainyard://", release)},
-                                    {"kubeletVersion", StrCat("v1.26.0+trainyard-", release)},
-                                    {"kubeProxyVersion", StrCat("v1.26.0+trainyard-", release)},
+                                    {"kubeletVersion", KubeletVersion(release)},
+                                    {"kubeProxyVersion", KubeletVersion(release)},
                                     {"operatingSystem", "linux"},
                                     {"architecture", facts.architecture}}}};
 }
@@ -143,7 +146,12 @@ Document NodePatch(const NodeConfig& config, const MachineFacts& facts) {
 
 Document NodeStatusPatch(const NodeConfig& config, const MachineFacts& facts, std::string_view release,
                          absl::Time since, absl::Time now) {
-  return Object{{"status", Status(config, facts, release, since, now)}};
+  Object status = Status(config, facts, release, since, now);
+  // What the node had before, and has no more, goes.
+  for (const std::string_view amounts : {"capacity", "allocatable"}) {
+    status[amounts].get_object()["$patch"] = "replace";
+  }
+  return Object{{"status", std::move(status)}};
 }
 
 bool SaysReady(const Document& node) {

@@ -230,6 +230,11 @@ PodStatus DescribePod(const PodView& view, PlanTime now) {
         DescribeContainer(view, view.spec.containers[i], view.record.containers[i], false));
   }
   DecidePhase(view, status);
+  // A pod that is refused has no containers, not some that will be made.
+  if (status.reason == kRefused) {
+    status.init_containers.clear();
+    status.containers.clear();
+  }
   if (view.status.terminal()) {
     status.phase = view.status.phase;
     status.reason = view.status.reason;

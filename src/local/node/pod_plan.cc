@@ -75,7 +75,7 @@ class Planner {
     if ((spec().deleting || view_.gone) && !record().deletion_seen) record().deletion_seen = now_.steady;
     if (EndIsWanted(view_)) return;
     if (!view_.refusal.empty()) {
-      Fail("UnsupportedPod", view_.refusal);
+      Fail(kRefused, view_.refusal);
     } else if (spec().active_deadline && !IsOver(view_)) {
       const SteadyTime deadline = record().started + *spec().active_deadline;
       if (now_.steady < deadline) return Wake(deadline);

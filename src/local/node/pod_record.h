@@ -114,7 +114,7 @@ struct PodRecord {
   SteadyTime started;
   std::optional<SteadyTime> deletion_seen;
   // Why the pod as a whole failed: DeadlineExceeded, or what the node refused.
-  std::string failure_reason;
+  std::string failure_reason;  // as kRefused
   std::string failure_message;
   std::string told;
   bool finished = false;  // the node is done with it
@@ -142,6 +142,9 @@ RunEnd EndOfFailedStart(std::string error, absl::Time at, SteadyTime seen);
 RunEnd EndUnknown(absl::Time at, SteadyTime seen);
 
 // ---- a run's name in the shim: "main.0"
+
+// Why a pod has failed that this node cannot run at all.
+inline constexpr std::string_view kRefused = "UnsupportedPod";
 
 std::string RunId(std::string_view container, int attempt);
 struct RunName {

@@ -42,7 +42,11 @@ class Collector {
       }
     }
     VolumeContent content{.name = volume.name};
-    for (auto& [path, file] : files) content.files.push_back(std::move(file));
+    content.group = pod_.fs_group;
+    for (auto& [path, file] : files) {
+      if (content.group) file.mode |= 0440;
+      content.files.push_back(std::move(file));
+    }
     return content;
   }
 
@@ -151,6 +155,10 @@ absl::Status FillFolder(const VolumeContent& content, const fs::path& folder) {
     fs::create_directories(path.parent_path(), code);
     TY_RETURN_IF_ERROR(FromCode(code, StrCat("cannot make ", path.parent_path().string())));
     TY_RETURN_IF_ERROR(WriteNewFile(path.string(), file));
+    if (!content.group || ::geteuid() != 0) continue;
+    if (::chown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(*content.group)) != 0) {
+      return ErrnoStatus(errno, StrCat("cannot give ", path.string(), " to its group"));
+    }
   }
   return absl::OkStatus();
 }

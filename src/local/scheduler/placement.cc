@@ -253,6 +253,8 @@ std::vector<Refusal> Refusals(const PodDemand& pod, const NodeRoom& room, const 
     if (!tolerated) refuse("node(s) were unschedulable");
   }
   if (const kube::Taint* taint = FindUntolerated(pod, *room.node)) {
+    // Of a cordoned node that has been said.
+    if (!refusals.empty() && taint->key == "node.kubernetes.io/unschedulable") return refusals;
     refuse(StrCat("node(s) had untolerated taint {", taint->key.view(), ": ", taint->value.view(), "}"));
   } else if (!room.node->IsReady() && !room.node->unschedulable) {
     refuse("node(s) were not ready");

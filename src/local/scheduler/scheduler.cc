@@ -12,6 +12,7 @@ namespace trainyard::local {
 namespace {
 
 constexpr absl::Duration kTryAgain = absl::Seconds(1);
+constexpr absl::Duration kUntilListed = absl::Milliseconds(5);
 
 // Pods that made way for it are still ending: their room is waited for, and nobody else has to go.
 bool IsRoomBeingMade(const PodDemand& pod, const ClusterRoom& cluster) {
@@ -92,7 +93,11 @@ void Scheduler::Run() {
       if (stopping_) return;
     }
     again_ = SteadyTime::Never();
-    if (pods_.HasSynced() && nodes_.HasSynced()) Step();
+    if (pods_.HasSynced() && nodes_.HasSynced()) {
+      Step();
+    } else {
+      again_ = clock_.Steady() + kUntilListed;  // that the first lists are there is told by nobody
+    }
     alarm_->WaitUntil(again_);
   }
 }

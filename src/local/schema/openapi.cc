@@ -42,7 +42,7 @@ class Writer {
     } else {
       document["openapi"] = "3.0.0";
     }
-    document["info"] = Object{{"title", "Kubernetes"}, {"version", "v1.26.0"}};
+    document["info"] = Object{{"title", "Kubernetes"}, {"version", "v1.30.0"}};
     document["paths"] = std::move(paths_);
     if (v2_) {
       document["definitions"] = std::move(definitions_);
