@@ -45,6 +45,16 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+std::string ToUtf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = Utf8Length(text);
+    out += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
 void AppendJsonString(std::string& out, std::string_view text) {
   out.push_back('"');
   while (!text.empty()) {

@@ -9,6 +9,8 @@
 namespace trainyard {
 
 bool IsUtf8(std::string_view text);
+// The text, with U+FFFD for every byte that is none.
+std::string ToUtf8(std::string_view text);
 
 // Appends `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, so that the
 // document stays valid whatever a user's value holds.

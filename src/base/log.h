@@ -29,7 +29,8 @@ struct Field {
   Field(std::string_view k, const char* v) : Field(k, std::string_view(v)) {}
   Field(std::string_view k, const std::string& v) : Field(k, std::string_view(v)) {}
   Field(std::string_view k, absl::Duration v) : key(k), text(absl::FormatDuration(v)), quoted(true) {}
-  Field(std::string_view k, const absl::Status& v) : key(k), text(v.ToString(absl::StatusToStringMode::kWithNoExtraData)), quoted(true) {}
+  Field(std::string_view k, const absl::Status& v)
+      : key(k), text(v.ToString(absl::StatusToStringMode::kWithNoExtraData)), quoted(true) {}
   Field(std::string_view k, double v) : key(k), text(std::to_string(v)), quoted(!std::isfinite(v)) {}
   template <std::same_as<bool> T>
   Field(std::string_view k, T v) : key(k), text(v ? "true" : "false"), quoted(false) {}

@@ -41,10 +41,13 @@ absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::stri
     constexpr std::string_view kPlain[] = {"cpu", "memory", "pods", "ephemeral-storage"};
     if (std::ranges::find(kPlain, name) == std::end(kPlain) && !name.starts_with("hugepages-") &&
         name.find('/') == std::string_view::npos) {
-      return UsageError(StrCat("--capacity: '", Escaped(name),
-                               "' is no resource: there are cpu, memory, pods, ephemeral-storage, hugepages-SIZE, and names "
-                               "with a domain, as nvidia.com/gpu"));
+      return UsageError(StrCat(
+          "--capacity: '", Escaped(name),
+          "' is no resource: there are cpu, memory, pods, ephemeral-storage, hugepages-SIZE, and names "
+          "with a domain, as nvidia.com/gpu"));
     }
+    if (capacity.contains(std::string(name)))
+      return UsageError(StrCat("--capacity: ", Escaped(name), " stands there twice"));
     const auto parsed = kube::Quantity::Parse(quantity);
     if (!parsed.ok()) return UsageError(StrCat("--capacity: ", Message(parsed.status())));
     if (parsed->Sign() < 0) return UsageError(StrCat("--capacity: ", Escaped(name), " cannot be negative"));
@@ -103,6 +106,7 @@ class Up final : public Command {
     TY_ASSIGN_OR_RETURN(options_.capacity, ParseCapacity(capacity_));
     if (nodes_ && (*nodes_ < 1 || *nodes_ > 250)) return UsageError("--nodes must be between 1 and 250");
     if (port_ && (*port_ < 0 || *port_ > 65535)) return UsageError("--port must be between 0 and 65535");
+    if (node_grace_ && *node_grace_ < absl::Seconds(1)) return UsageError("--node-grace must be at least 1s");
     if (ephemeral_ && !store_.empty())
       return UsageError("--ephemeral and --cluster-store exclude each other");
     TY_ASSIGN_OR_RETURN(options_.home, home_.Open());

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/document.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -43,7 +44,7 @@ void EventRecorder::Record(const ObjectReference& object, EventType type, std::s
   Occurrence occurrence{.object = object,
                         .type = type,
                         .reason = std::string(reason),
-                        .message = Bounded(message),
+                        .message = ToUtf8(Bounded(message)),
                         .time = clock_.Now()};
   MutexLock lock(mu_);
   if (stopping_) {

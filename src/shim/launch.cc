@@ -159,7 +159,10 @@ Failure Prepare(const LaunchSpec& spec, const LaunchPlace& place, int report) {
   if (Failure failure = JoinCgroups(spec.cgroups); !failure.ok()) return failure;
   if (Failure failure = TakeView(spec, place); !failure.ok()) return failure;
   // Told from here, because a process that has ended at once has none any more.
-  if (place.namespaces && place.join == 0) Send(report, {.mark = FindMark(::getpid()).value_or(0)}, -1);
+  if (place.namespaces && place.join == 0) {
+    const OwnedFd holder(::open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC));
+    Send(report, {.mark = FindMark(::getpid()).value_or(0)}, holder.get());
+  }
   for (const LaunchSpec::Limit& limit : spec.limits) {
     if (::setrlimit(static_cast<__rlimit_resource_t>(limit.resource), &limit.values) != 0) {
       return Failure::Here("cannot set resource limit " + std::to_string(limit.resource));
@@ -295,7 +298,7 @@ bool NextReport(int socket, LaunchReport& report, bool& ended) {
   if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
     int descriptor = -1;
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    report.bind_listener = OwnedFd(descriptor);
+    (report.mark ? report.mark_holder : report.bind_listener) = OwnedFd(descriptor);
   }
   return true;
 }

@@ -54,6 +54,7 @@ struct Launched {
 struct LaunchReport {
   std::optional<pid_t> machine_pid;
   std::optional<ino_t> mark;
+  OwnedFd mark_holder;  // while it is open the mark is nobody else's
   OwnedFd bind_listener;
   Failure failure;
 };

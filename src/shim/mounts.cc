@@ -145,8 +145,8 @@ Failure EnsureTarget(const std::string& target, bool folder) {
   while (!Exists(ancestor, info)) ancestor = ParentOf(ancestor);
   if (!S_ISDIR(info.st_mode))
     return {.stage = "cannot mount at " + target + ": " + ancestor + " is no folder"};
-  // It is made on this machine if that is permitted. Who may not write there loses nothing by the cover, whose
-  // own files go with the container.
+  // It is made on this machine if that is permitted. Who may not write there loses nothing by the cover,
+  // whose own files go with the container.
   if (MakeMissing(ancestor, target, folder).ok()) return Failure::None();
   if (Failure failure = Cover(ancestor, AnyName); !failure.ok()) {
     failure.stage = "cannot make " + target + " visible: " + failure.stage;

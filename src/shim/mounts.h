@@ -1,7 +1,7 @@
 // Seeing files at another place than where they are: bind mounts in a mount namespace that is ours alone.
 //
-// A place that does not exist is made on the machine. Where that is not permitted its nearest existing ancestor is
-// covered by a small file system in memory, into which everything that was there is bound back.
+// A place that does not exist is made on the machine. Where that is not permitted its nearest existing
+// ancestor is covered by a small file system in memory, into which everything that was there is bound back.
 #pragma once
 
 #include <string>

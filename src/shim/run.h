@@ -30,6 +30,7 @@ struct Run {
   OwnedFd bind_listener;
   Failure failure;
   Membership members;
+  OwnedFd mark_holder;    // without it the mark of a container that has ended could be given to another
   bool stopping = false;  // a polite signal was sent
 
   // How the first process ended.

@@ -181,7 +181,10 @@ void Shim::ReadReports(Run& run) {
   LaunchReport report;
   while (!ended && NextReport(run.child.report.get(), report, ended)) {
     if (report.machine_pid) run.machine_pid = *report.machine_pid;
-    if (report.mark) run.members.mark = report.mark;
+    if (report.mark) {
+      run.members.mark = report.mark;
+      run.mark_holder = std::move(report.mark_holder);
+    }
     if (!report.failure.ok()) run.failure = report.failure;
     if (!report.bind_listener.valid()) continue;
     run.bind_listener = std::move(report.bind_listener);

@@ -1,5 +1,6 @@
-// Runs a fuzz target without libFuzzer: every seed, then seeds that are cut, joined and damaged at random, for a
-// bounded time. It learns nothing on the way, as scripts/fuzz does; but it can be part of every test run.
+// Runs a fuzz target without libFuzzer: every seed, then seeds that are cut, joined and damaged at random,
+// for a bounded time. It learns nothing on the way, as scripts/fuzz does; but it can be part of every test
+// run.
 //
 // usage: NAME SECONDS SEED-FOLDER
 #include <fcntl.h>
@@ -64,9 +65,15 @@ class Mutator {
       case 0:
         if (at < input.size()) input[at] = static_cast<char>(input[at] ^ (1 << Below(8)));
         break;
-      case 1: input.insert(at, 1, static_cast<char>(Below(256))); break;
-      case 2: input.erase(at, size); break;
-      case 3: input.insert(at, input.substr(at, size)); break;
+      case 1:
+        input.insert(at, 1, static_cast<char>(Below(256)));
+        break;
+      case 2:
+        input.erase(at, size);
+        break;
+      case 3:
+        input.insert(at, input.substr(at, size));
+        break;
       case 4: {
         const std::string& other = Pick();
         const std::size_t from = Below(other.size());
@@ -74,13 +81,31 @@ class Mutator {
         break;
       }
       case 5: {
-        static constexpr std::string_view kWords[] = {"null", "true",  "-1", "0",      "1e999", "\"\"", "{}",
-                                                      "[]",   "\\u0000", "..", "%2e%2e", "/",     "$patch", "\r\n",
-                                                      "---",  "&a",    "*a", "k8s",    "18446744073709551616"};
+        static constexpr std::string_view kWords[] = {"null",
+                                                      "true",
+                                                      "-1",
+                                                      "0",
+                                                      "1e999",
+                                                      "\"\"",
+                                                      "{}",
+                                                      "[]",
+                                                      "\\u0000",
+                                                      "..",
+                                                      "%2e%2e",
+                                                      "/",
+                                                      "$patch",
+                                                      "\r\n",
+                                                      "---",
+                                                      "&a",
+                                                      "*a",
+                                                      "k8s",
+                                                      "18446744073709551616"};
         input.insert(at, kWords[Below(std::size(kWords))]);
         break;
       }
-      default: std::swap(input[Below(input.size())], input[Below(input.size())]); break;
+      default:
+        std::swap(input[Below(input.size())], input[Below(input.size())]);
+        break;
     }
   }
 

@@ -1,5 +1,8 @@
 #include "local/api/call.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "base/status.h"
 #include "base/text.h"
 #include "base/yaml.h"
@@ -9,6 +12,7 @@
 namespace trainyard::local {
 namespace {
 
+constexpr std::size_t kMaxManagerName = 128;
 constexpr std::string_view kReadable =
     "application/json, application/yaml, application/json;as=Table;g=meta.k8s.io;v=v1";
 
@@ -124,8 +128,28 @@ std::string ManagerName(const Call& call) {
     name = call.in.user_agent;
     name = name.substr(0, name.find('/'));
   }
-  if (name.empty()) name = "unknown";
-  return std::string(name.substr(0, 128));
+  std::string printable;
+  for (const char c : name.substr(0, kMaxManagerName)) {
+    if (c >= ' ' && c <= '~') printable += c;
+  }
+  return printable.empty() ? "unknown" : printable;
+}
+
+absl::Status CheckParameters(const Query& query) {
+  const auto one_of = [&query](std::string_view name, std::initializer_list<std::string_view> allowed) {
+    if (!query.Has(name) || std::ranges::find(allowed, query.Get(name)) != allowed.end())
+      return absl::OkStatus();
+    std::string list;
+    for (const std::string_view value : allowed) StrAppend(list, list.empty() ? "" : ", ", value);
+    return kube::ToStatus(BadRequest(StrCat(name, " is '", Escaped(query.Get(name)), "'; it can be ", list)));
+  };
+  TY_RETURN_IF_ERROR(one_of("dryRun", {"All"}));
+  TY_RETURN_IF_ERROR(one_of("fieldValidation", {"", "Ignore", "Warn", "Strict"}));
+  const std::string_view manager = query.Get("fieldManager");
+  const bool printable = std::ranges::all_of(manager, [](char c) { return c >= ' ' && c <= '~'; });
+  if (manager.size() <= kMaxManagerName && printable) return absl::OkStatus();
+  return kube::ToStatus(BadRequest(
+      StrCat("fieldManager must be at most ", kMaxManagerName, " characters that can be printed")));
 }
 
 }  // namespace trainyard::local

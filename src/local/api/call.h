@@ -56,4 +56,7 @@ absl::StatusOr<Document> DecodeBody(const kube::Request& request);
 // The name under which a client's changes are recorded: ?fieldManager=, or the first part of its User-Agent.
 std::string ManagerName(const Call& call);
 
+// An ApiError 400: a parameter of a write has a value that it cannot have.
+absl::Status CheckParameters(const Query& query);
+
 }  // namespace trainyard::local

@@ -105,7 +105,10 @@ kube::ApiError FromStore(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:
       return {.code = 507, .reason = "InsufficientStorage", .message = std::string(Message(status))};
     case absl::StatusCode::kInvalidArgument:
-      return {.code = 413, .reason = "RequestEntityTooLarge", .message = std::string(Message(status))};
+      return {
+          .code = 413,
+          .reason = "RequestEntityTooLarge",
+          .message = "the object is too large for the store, which takes 1.5 MiB of one; make it smaller"};
     default:
       return {
           .code = 500, .reason = "InternalError", .message = StrCat("the store failed: ", Message(status))};

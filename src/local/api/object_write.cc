@@ -8,6 +8,7 @@
 #include "local/api/errors.h"
 #include "local/api/strategy.h"
 #include "local/patch/patch.h"
+#include "local/schema/kind_table.h"
 
 namespace trainyard::local {
 namespace {
@@ -78,22 +79,41 @@ absl::Status GiveName(const WriteContext& context, Object& metadata, const NewId
 
 // `live` is null for a new object. A subresource changes what nobody else may, and is held to the schema
 // alone. A built-in object whose values are not of their types is no object of its kind at all.
+// What a server that decodes into types could not read at all.
+absl::Status CheckFieldTypes(const WriteContext& context, const std::vector<kube::Cause>& causes) {
+  if (context.resource.custom) return absl::OkStatus();
+  const auto mistyped = std::ranges::find(causes, "FieldValueTypeInvalid", &kube::Cause::reason);
+  if (mistyped == causes.end()) return absl::OkStatus();
+  return kube::ToStatus(BadRequest(StrCat("the body cannot be read as a ", context.resource.kind, ": ",
+                                          mistyped->field, ": ", mistyped->message)));
+}
+
+// A process is given its texts up to the first NUL, and something else than what is shown would run.
+bool HoldsNul(const Document& value) {
+  if (value.is_string()) return value.get_string().find('\0') != boost::json::string::npos;
+  if (value.is_array()) return std::ranges::any_of(value.get_array(), HoldsNul);
+  if (!value.is_object()) return false;
+  return std::ranges::any_of(value.get_object(), [](const auto& member) { return HoldsNul(member.value()); });
+}
+
 absl::Status CheckAll(const WriteContext& context, const Document* live, const Document& object,
                       std::string_view subresource) {
   std::vector<kube::Cause> causes = Validate(*context.version.schema, object);
-  const auto mistyped = std::find_if(causes.begin(), causes.end(), [](const kube::Cause& cause) {
-    return cause.reason == "FieldValueTypeInvalid";
-  });
-  if (!context.resource.custom && mistyped != causes.end()) {
-    return kube::ToStatus(BadRequest(StrCat("the body cannot be read as a ", context.resource.kind, ": ",
-                                            mistyped->field, ": ", mistyped->message)));
-  }
+  TY_RETURN_IF_ERROR(CheckFieldTypes(context, causes));
   if (subresource.empty()) {
     for (kube::Cause& cause : ValidateKind(context.resource, live, object)) {
       const bool known = std::any_of(causes.begin(), causes.end(),
                                      [&](const kube::Cause& other) { return other.field == cause.field; });
       if (!known) causes.push_back(std::move(cause));
     }
+  }
+  const Document* spec =
+      !context.resource.custom && context.resource.plural == "pods" ? Find(object, {"spec"}) : nullptr;
+  if (spec != nullptr && HoldsNul(*spec)) {
+    causes.push_back(
+        {.reason = "FieldValueInvalid",
+         .field = "spec",
+         .message = "Invalid value: a text in it holds a NUL character, which no process can be given"});
   }
   if (causes.empty()) return absl::OkStatus();
   return kube::ToStatus(Invalid(context.resource, StringAt(object, {"metadata", "name"}), std::move(causes)));
@@ -164,8 +184,10 @@ absl::Status Normalize(const WriteContext& context, Document& object, std::vecto
   if (context.validation == FieldValidation::kWarn) {
     for (const std::string& field : unknown) warnings.push_back(StrCat("unknown field \"", field, "\""));
   }
-  DropEmptyMetadata(MakeObjectAt(object, {"metadata"}));
   ApplyDefaults(*context.version.schema, object);
+  // Before what a kind fills in by itself, which does not look at what it finds in its place.
+  TY_RETURN_IF_ERROR(CheckFieldTypes(context, Validate(*context.version.schema, object)));
+  DropEmptyMetadata(MakeObjectAt(object, {"metadata"}));
   ApplyKindDefaults(context.resource, object);
   return absl::OkStatus();
 }
@@ -243,7 +265,13 @@ absl::StatusOr<PreparedObject> PrepareUpdate(const WriteContext& context, const 
 absl::StatusOr<DeleteTerms> ParseDeleteTerms(const Document* body, std::string_view grace,
                                              std::string_view propagation, std::string_view orphan) {
   DeleteTerms terms;
-  if (body != nullptr && body->is_object()) {
+  if (body != nullptr) {
+    const KindInfo& kind = *BuiltInKinds().Find("", "v1", "DeleteOptions");
+    for (const kube::Cause& cause : Validate(*kind.schema, *body)) {
+      return kube::ToStatus(BadRequest(StrCat(
+          "the body cannot be read as DeleteOptions: ", cause.field.empty() ? "" : StrCat(cause.field, ": "),
+          cause.message)));
+    }
     terms.grace_seconds = IntAt(*body, {"gracePeriodSeconds"});
     terms.propagation = StringAt(*body, {"propagationPolicy"});
     if (Find(*body, {"orphanDependents"}) != nullptr && terms.propagation.empty()) {
@@ -256,6 +284,10 @@ absl::StatusOr<DeleteTerms> ParseDeleteTerms(const Document* body, std::string_v
     const auto seconds = ParseNumber<std::int64_t>(grace);
     if (!seconds) return kube::ToStatus(BadRequest("gracePeriodSeconds must be a whole number"));
     terms.grace_seconds = seconds;
+  }
+  constexpr std::int64_t kLongestGrace = std::int64_t{10} * 365 * 24 * 3600;
+  if (terms.grace_seconds && *terms.grace_seconds > kLongestGrace) {
+    return kube::ToStatus(BadRequest("gracePeriodSeconds must be at most 315360000, which is ten years"));
   }
   if (!propagation.empty()) terms.propagation = propagation;
   if (!orphan.empty() && terms.propagation.empty())

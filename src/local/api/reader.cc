@@ -123,7 +123,8 @@ absl::StatusOr<Reader::ListTerms> Reader::ParseListTerms(const Call& call) {
     if (*version == 0)
       return kube::ToStatus(BadRequest("resourceVersionMatch=Exact needs a resourceVersion other than 0"));
     terms.revision = *version;
-  } else if (version.value_or(0) > 0) {
+  }
+  if (version.value_or(0) > 0) {
     TY_ASSIGN_OR_RETURN(const kv::GetResult newest, store_.Get(kRegistryPrefix));
     if (*version > newest.revision) return kube::ToStatus(TooLargeResourceVersion(*version, newest.revision));
   }

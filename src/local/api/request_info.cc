@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "local/api/errors.h"
@@ -49,16 +50,28 @@ std::string_view PrintVerb(Verb verb) {
   return "";
 }
 
+namespace {
+
+// What stands in a URL becomes part of objects and of answers.
+absl::StatusOr<std::string> DecodedText(std::string_view escaped, bool in_query) {
+  TY_ASSIGN_OR_RETURN(std::string text, kube::PercentDecoded(escaped, in_query));
+  if (!IsUtf8(text) || text.find('\0') != std::string::npos)
+    return absl::InvalidArgumentError(StrCat("the URL holds what is no text: ", Escaped(text)));
+  return text;
+}
+
+}  // namespace
+
 absl::StatusOr<Query> Query::Parse(std::string_view text) {
   Query query;
   if (text.empty()) return query;
   for (const std::string_view pair : Split(text, '&')) {
     if (pair.empty()) continue;
     const std::size_t equals = pair.find('=');
-    TY_ASSIGN_OR_RETURN(std::string name, kube::PercentDecoded(pair.substr(0, equals), true));
+    TY_ASSIGN_OR_RETURN(std::string name, DecodedText(pair.substr(0, equals), true));
     std::string value;
     if (equals != std::string_view::npos) {
-      TY_ASSIGN_OR_RETURN(value, kube::PercentDecoded(pair.substr(equals + 1), true));
+      TY_ASSIGN_OR_RETURN(value, DecodedText(pair.substr(equals + 1), true));
     }
     query.Set(std::move(name), std::move(value));
   }
@@ -110,7 +123,7 @@ absl::StatusOr<ParsedTarget> ParseTarget(std::string_view target) {
   const std::string_view path = target.substr(0, mark);
   for (const std::string_view part : Split(path, '/')) {
     if (part.empty()) continue;
-    TY_ASSIGN_OR_RETURN(std::string decoded, kube::PercentDecoded(part, false));
+    TY_ASSIGN_OR_RETURN(std::string decoded, DecodedText(part, false));
     StrAppend(parsed.path, "/", decoded);
     parsed.parts.push_back(std::move(decoded));
   }

@@ -1,5 +1,8 @@
 #include "local/api/scale.h"
 
+#include <cstdint>
+#include <optional>
+
 #include "base/text.h"
 
 namespace trainyard::local {
@@ -48,8 +51,15 @@ Document ScaleOf(const ScalePaths& paths, const Document& object) {
 }
 
 absl::StatusOr<Document> WithScale(const ScalePaths& paths, Document object, const Document& scale) {
-  const std::int64_t replicas = IntAt(scale, {"spec", "replicas"}).value_or(0);
-  if (replicas < 0) return absl::InvalidArgumentError("spec.replicas of a Scale must not be negative");
+  const std::string_view kind = StringAt(scale, {"kind"});
+  if (!kind.empty() && kind != "Scale")
+    return absl::InvalidArgumentError(StrCat("the body must be a Scale, not a ", Escaped(kind)));
+  const Document* wanted = Find(scale, {"spec", "replicas"});
+  const auto replicas = wanted == nullptr ? std::nullopt : IntAt(*wanted, {});
+  if (!replicas || *replicas < 0 || *replicas > INT32_MAX) {
+    return absl::InvalidArgumentError(
+        StrCat("spec.replicas of a Scale must be a whole number from 0 to ", INT32_MAX));
+  }
   const std::vector<std::string> steps = Steps(paths.spec_replicas);
   if (steps.empty()) return absl::InvalidArgumentError("the resource's specReplicasPath is empty");
   Object* at = &MakeObjectAt(object, {});
@@ -58,7 +68,7 @@ absl::StatusOr<Document> WithScale(const ScalePaths& paths, Document object, con
     if (!next.is_object()) next.emplace_object();
     at = &next.get_object();
   }
-  (*at)[steps.back()] = replicas;
+  (*at)[steps.back()] = *replicas;
   return object;
 }
 

@@ -1,5 +1,7 @@
 #include "local/api/server.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -15,6 +17,13 @@ namespace trainyard::local {
 namespace {
 
 constexpr std::string_view kSystemNamespaces[] = {"default", "kube-system", "kube-public", "kube-node-lease"};
+
+bool IsNamespaces(const ResourceInfo& resource) {
+  return !resource.custom && resource.plural == "namespaces";
+}
+bool IsSystemNamespace(std::string_view name) {
+  return std::ranges::find(kSystemNamespaces, name) != std::end(kSystemNamespaces);
+}
 
 }  // namespace
 
@@ -135,6 +144,7 @@ void ApiServer::Handle(ApiRequest request, std::unique_ptr<Responder> responder)
 
 void ApiServer::Dispatch(const CallPtr& call) {
   const RequestInfo& info = call->info;
+  if (const absl::Status wrong = CheckParameters(call->query()); !wrong.ok()) return call->Fail(wrong);
   const bool needs_namespace = call->resource->namespaced && info.ns.empty() && info.verb != Verb::kList &&
                                info.verb != Verb::kWatch && info.verb != Verb::kDeleteCollection;
   if (needs_namespace) {
@@ -162,8 +172,14 @@ void ApiServer::Dispatch(const CallPtr& call) {
     case Verb::kPatch:
       return writer_->Patch(call);
     case Verb::kDelete:
+      if (IsNamespaces(*call->resource) && IsSystemNamespace(info.name)) {
+        return call->Fail(Forbidden(*call->resource, info.name, "this namespace may not be deleted"));
+      }
       return writer_->Delete(call);
     case Verb::kDeleteCollection:
+      // All of a cluster's objects at once is more than anybody means.
+      if (IsNamespaces(*call->resource))
+        return call->Fail(MethodNotAllowed(call->in.request.method, info.plural));
       return DeleteAll(call);
   }
 }

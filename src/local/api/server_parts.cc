@@ -43,7 +43,8 @@ std::string WaitingReason(const Document& pod, std::string_view container) {
     const Array* statuses = ArrayAt(pod, {"status", list});
     if (statuses == nullptr) continue;
     for (const Document& status : *statuses) {
-      if (StringAt(status, {"name"}) == container) return std::string(StringAt(status, {"state", "waiting", "reason"}));
+      if (StringAt(status, {"name"}) == container)
+        return std::string(StringAt(status, {"state", "waiting", "reason"}));
     }
   }
   return std::string(StringAt(pod, {"status", "reason"}));
@@ -105,9 +106,8 @@ void ApiServer::Subresource(const CallPtr& call) {
       return call->Send(200, PrintJson(ScaleOf(*call->version->scale, *object)));
     }
   }
-  if (is_pod &&
-      (info.subresource == "exec" || info.subresource == "attach" || info.subresource == "portforward" ||
-       info.subresource == "proxy")) {
+  if (is_pod && (info.subresource == "exec" || info.subresource == "attach" ||
+                 info.subresource == "portforward" || info.subresource == "proxy")) {
     return call->Fail(
         kube::ApiError{.code = 501,
                        .reason = "NotImplemented",

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 
-// Beast asserts that a last chunk has five bytes before the end of its trailer is there. It has three if there was no
-// chunk before it, which is no mistake; and what it asserts, it does not need.
+// Beast asserts that a last chunk has five bytes before the end of its trailer is there. It has three if
+// there was no chunk before it, which is no mistake; and what it asserts, it does not need.
 #define BOOST_DISABLE_ASSERTS
 #include "boost/beast/http/basic_parser.hpp"
 

@@ -126,8 +126,12 @@ class Builder {
         return absl::OkStatus();
       }
     }
-    variables_[variable.name] =
-        ExpandVariables(variable.value, [this](std::string_view name) { return Find(name); });
+    std::string value = ExpandVariables(variable.value, [this](std::string_view name) { return Find(name); });
+    if (value.size() > kMaxVariableBytes) {
+      return absl::InvalidArgumentError(
+          StrCat("the variable ", variable.name, " is longer than ", kMaxVariableBytes, " bytes"));
+    }
+    variables_[variable.name] = std::move(value);
     return absl::OkStatus();
   }
 
@@ -150,7 +154,7 @@ class Builder {
 
 std::string ExpandVariables(std::string_view text, const VariableLookup& lookup) {
   std::string out;
-  while (true) {
+  while (out.size() <= kMaxVariableBytes) {
     const std::size_t dollar = text.find('$');
     if (dollar == std::string_view::npos || dollar + 1 == text.size()) return out += text;
     out += text.substr(0, dollar);
@@ -165,6 +169,7 @@ std::string ExpandVariables(std::string_view text, const VariableLookup& lookup)
       text.remove_prefix(2);
     }
   }
+  return out;
 }
 
 std::vector<std::string> ExpandVariables(const std::vector<std::string>& texts, const StringMap& variables) {

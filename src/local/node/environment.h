@@ -21,8 +21,12 @@ struct PodFacts {
   Resources allocatable;  // of the node: the limit of a container that has none
 };
 
+// What one variable or argument can hold; the system passes no more on to a process.
+inline constexpr std::size_t kMaxVariableBytes = std::size_t{128} << 10;
+
 // Replaces $(NAME) by the variable's value; one that is not defined stays as it is. $$ is a $ that begins no
 // reference. `lookup` returns null for what is not defined.
+// Whatever is longer than kMaxVariableBytes is cut off somewhere behind that.
 using VariableLookup = std::function<const std::string*(std::string_view name)>;
 std::string ExpandVariables(std::string_view text, const VariableLookup& lookup);
 std::vector<std::string> ExpandVariables(const std::vector<std::string>& texts, const StringMap& variables);

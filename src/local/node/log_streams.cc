@@ -95,10 +95,10 @@ class Streams final : public LogStreams {
                                                               .limit_bytes = request.limit_bytes});
     if (!newest || attempt < 0 || !reader.Open().ok()) {
       const std::string whose = StrCat("container \"", request.container, "\" in pod \"", request.pod, "\"");
-      return responder->Send(kube::ToResponse(
-          BadRequest(request.previous ? StrCat("previous terminated ", whose, " not found")
-                                      : StrCat(whose, " is waiting to start: ",
-                                               request.waiting.empty() ? "ContainerCreating" : request.waiting))));
+      return responder->Send(kube::ToResponse(BadRequest(
+          request.previous ? StrCat("previous terminated ", whose, " not found")
+                           : StrCat(whose, " is waiting to start: ",
+                                    request.waiting.empty() ? "ContainerCreating" : request.waiting))));
     }
     const std::uint64_t id = ++last_id_;
     auto body = responder->Stream({.code = 200, .content_type = "text/plain"});

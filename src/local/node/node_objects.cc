@@ -65,7 +65,9 @@ Document Conditions(absl::Time since, absl::Time now) {
       condition("Ready", true, "KubeletReady", "the process node is ready")};
 }
 
-std::string KubeletVersion(std::string_view release) { return StrCat("v1.", kApiMinor, ".0+trainyard.", release); }
+std::string KubeletVersion(std::string_view release) {
+  return StrCat("v1.", kApiMinor, ".0+trainyard.", release);
+}
 
 Object Status(const NodeConfig& config, const MachineFacts& facts, std::string_view release, absl::Time since,
               absl::Time now) {

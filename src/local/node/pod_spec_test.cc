@@ -76,11 +76,12 @@ TEST(PodStatus, ComesBackAsItWasWritten) {
 
 TEST(ServiceAccounts, AreGivenToPodsThatAskForOne) {
   const auto parse = [](std::string_view rest) {
-    return ParsePodSpec(ParseJson(StrCat(R"({"metadata":{"name":"a","uid":"u"},"spec":{"containers":[{"name":"c",)",
-                                         R"("volumeMounts":[]},{"name":"d","volumeMounts":[{"name":"own",)",
-                                         R"("mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}]}])", rest,
-                                         "}}"))
-                            .value())
+    return ParsePodSpec(
+               ParseJson(StrCat(R"({"metadata":{"name":"a","uid":"u"},"spec":{"containers":[{"name":"c",)",
+                                R"("volumeMounts":[]},{"name":"d","volumeMounts":[{"name":"own",)",
+                                R"("mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}]}])", rest,
+                                "}}"))
+                   .value())
         .value();
   };
   EXPECT_FALSE(parse("").mount_token);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "kube/rfc3339.h"
 
 namespace trainyard::local::node {
@@ -59,10 +60,13 @@ Phase ParsePhase(std::string_view text) {
 }
 
 // A text, or null where it is empty.
-Document TextOrNull(std::string_view text) { return text.empty() ? Document(nullptr) : Document(text); }
+// What a process wrote may be anything; what an object holds is text.
+Document TextOrNull(std::string_view text) {
+  return text.empty() ? Document(nullptr) : Document(ToUtf8(text));
+}
 
 void PutText(Object& object, std::string_view key, std::string_view text) {
-  if (!text.empty()) object[key] = text;
+  if (!text.empty()) object[key] = ToUtf8(text);
 }
 
 Document ToDocument(const Terminated& ended) {

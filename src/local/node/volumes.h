@@ -23,7 +23,7 @@ struct VolumeFile {
 // A volume whose files come from the API server.
 struct VolumeContent {
   std::string name;
-  std::vector<VolumeFile> files;     // by path
+  std::vector<VolumeFile> files;      // by path
   std::optional<std::int64_t> group;  // whose they are too, where this process may say so
   bool operator==(const VolumeContent&) const = default;
 };

@@ -40,11 +40,11 @@ class SchedulerTest : public testing::Test {
                     {.type = kube::PatchType::kMerge}, "status"));
   }
   void MakePod(const std::string& name, int cpus, int priority = 0, const std::string& scheduler = "") {
-    Must(api_.Create(
-        kube::Resource::Pods(), "default",
-        StrCat(R"({"metadata":{"name":")", name, R"("},"spec":{"priority":)", priority,
-               scheduler.empty() ? "" : StrCat(R"(,"schedulerName":")", scheduler, R"(")"),
-               R"(,"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":")", cpus, R"("}}}]}})")));
+    Must(api_.Create(kube::Resource::Pods(), "default",
+                     StrCat(R"({"metadata":{"name":")", name, R"("},"spec":{"priority":)", priority,
+                            scheduler.empty() ? "" : StrCat(R"(,"schedulerName":")", scheduler, R"(")"),
+                            R"(,"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":")",
+                            cpus, R"("}}}]}})")));
   }
   std::optional<Document> Pod(const std::string& name) {
     const auto found = api_.Get(kube::Resource::Pods(), {.ns = "default", .name = name});
@@ -60,7 +60,8 @@ class SchedulerTest : public testing::Test {
     const Array* conditions = pod ? ArrayAt(*pod, {"status", "conditions"}) : nullptr;
     if (conditions == nullptr) return "";
     for (const Document& condition : *conditions) {
-      if (StringAt(condition, {"type"}) == "PodScheduled") return std::string(StringAt(condition, {"message"}));
+      if (StringAt(condition, {"type"}) == "PodScheduled")
+        return std::string(StringAt(condition, {"message"}));
     }
     return "";
   }

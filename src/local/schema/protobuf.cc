@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/rfc3339.h"
@@ -106,6 +107,11 @@ absl::StatusOr<Small> ReadSmall(std::string_view message) {
   }
 }
 
+absl::StatusOr<Document> Text(std::string_view bytes) {
+  if (!IsUtf8(bytes)) return Broken("a text is not UTF-8");
+  return Document(bytes);
+}
+
 class Decoder {
  public:
   absl::StatusOr<Object> Message(const Schema& schema, std::string_view bytes, int depth) {
@@ -177,7 +183,10 @@ class Decoder {
     while (true) {
       TY_ASSIGN_OR_RETURN(const auto part, fields.Next());
       if (!part) break;
-      if (part->number == 1) entry.first = part->bytes;
+      if (part->number == 1) {
+        TY_ASSIGN_OR_RETURN(const Document key, Text(part->bytes));
+        entry.first = ::trainyard::Text(key);
+      }
       if (part->number == 2) value = *part;
     }
     // What is left out on the wire is empty.
@@ -205,7 +214,7 @@ class Decoder {
     if (schema.type == SchemaType::kString) return String(schema, field.bytes);
     if (schema.type == SchemaType::kIntOrString) {
       TY_ASSIGN_OR_RETURN(const Small small, ReadSmall(field.bytes));
-      if (small.numbers[1] != 0) return Document(small.bytes[3]);
+      if (small.numbers[1] != 0) return Text(small.bytes[3]);
       return Document(std::int64_t{static_cast<std::int32_t>(small.numbers[2])});
     }
     if (schema.type == SchemaType::kObject && !schema.wire.empty()) {
@@ -219,7 +228,7 @@ class Decoder {
     if (schema.format == "byte") return Document(EncodeBase64(bytes));
     if (schema.format == "quantity") {
       TY_ASSIGN_OR_RETURN(const Small small, ReadSmall(bytes));
-      return Document(small.bytes[1]);
+      return Text(small.bytes[1]);
     }
     if (schema.format == "date-time") {
       TY_ASSIGN_OR_RETURN(const Small small, ReadSmall(bytes));
@@ -230,7 +239,7 @@ class Decoder {
       return Document(schema.name.ends_with("MicroTime") ? kube::PrintMicroTime(time)
                                                          : kube::PrintTime(time));
     }
-    return Document(bytes);
+    return Text(bytes);
   }
 
   // Anything goes here, so it is JSON within a message.
@@ -253,6 +262,7 @@ absl::StatusOr<Document> DecodeProtobuf(std::string_view body, const KindTable& 
   TY_ASSIGN_OR_RETURN(const Small type, ReadSmall(envelope.bytes[1]));
   const std::string_view api_version = type.bytes[1];
   const std::string_view name = type.bytes[2];
+  if (!IsUtf8(api_version) || !IsUtf8(name)) return Broken("its kind is not UTF-8");
   const std::size_t slash = api_version.find('/');
   const bool core = slash == std::string_view::npos;
   const KindInfo* kind = kinds.Find(core ? "" : api_version.substr(0, slash),

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/names.h"
+#include "local/schema/kind_table.h"
 #include "local/schema/rules/rules.h"
 #include "local/schema/schema.h"
 
@@ -124,6 +125,10 @@ void CheckDefinition(const Document& definition, Causes& causes) {
     if (group.find('.') == std::string_view::npos)
       causes.Invalid(path.Child("group"), Document(group), "should be a domain with at least one dot");
   }
+  const bool built_in = std::ranges::any_of(BuiltInKinds().kinds(), [group](const KindInfo& kind) {
+    return !kind.group.empty() && kind.group == group;
+  });
+  if (built_in) causes.Invalid(path.Child("group"), Document(group), "is a group that is built in");
   const std::string name = StrCat(StringAt(*spec, {"names", "plural"}), ".", group);
   if (StringAt(definition, {"metadata", "name"}) != name) {
     const FieldPath metadata = root.Child("metadata");

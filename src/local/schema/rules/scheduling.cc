@@ -44,6 +44,8 @@ void CheckNodeTerm(const Document& term, const FieldPath& path, Causes& causes) 
                          "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
       if ((what == "Gt" || what == "Lt") && count != 1)
         causes.Required(at.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'");
+      if ((what == "Gt" || what == "Lt") && count == 1 && !ParseNumber<std::int64_t>(Text(values->front())))
+        causes.Invalid(at.Child("values"), values->front(), "must be a whole number for 'Lt' and 'Gt'");
       if (list == "matchExpressions") CheckName(item, "key", at, kube::FindQualifiedNameProblem, causes);
     });
   }
