@@ -61,6 +61,24 @@ class Pods(PythonCase):
         self.assertIn("kube-root-ca.crt", self.logs("inside"))
         self.assertEqual(self.phase("inside"), "Succeeded")
 
+    def test_say_anything_at_their_end(self):
+        self.run_pod("bytes", r"printf 'a\377b' >/dev/termination-log; exit 3", restart_policy="Never")
+        eventually(lambda: self.phase("bytes") == "Failed", "the pod to fail")
+        ended = self.core.read_namespaced_pod("bytes", self.namespace).status.container_statuses[0].state.terminated
+        self.assertEqual((ended.exit_code, ended.message), (3, "a\ufffdb"))
+
+    def test_of_many_containers_end_each_by_itself(self):
+        containers = [client.V1Container(name="c%d" % i, image="none", command=["true"]) for i in range(10)]
+        for number in range(5):
+            name = "many-%d" % number
+            self.core.create_namespaced_pod(self.namespace, client.V1Pod(
+                metadata=client.V1ObjectMeta(name=name), spec=client.V1PodSpec(containers=containers, restart_policy="Never")))
+        for number in range(5):
+            name = "many-%d" % number
+            eventually(lambda: self.phase(name) in ("Succeeded", "Failed"), "pod %s to end" % name)
+            statuses = self.core.read_namespaced_pod(name, self.namespace).status.container_statuses
+            self.assertEqual([s.state.terminated.exit_code for s in statuses], [0] * 10)
+
     def test_logs_are_read_and_followed(self):
         self.run_pod("logs", "for i in 1 2 3; do echo line $i; sleep 0.05; done; sleep 1000")
         eventually(lambda: self.phase("logs") == "Running", "the pod to run")

@@ -31,6 +31,7 @@ void Yaml(std::string_view text) {
   const auto documents = ParseJsonOrYaml(text);
   if (!documents.ok()) return;
   for (const Document& document : *documents) {
+    if (!document.is_object()) continue;  // all that is ever printed
     const auto again = ParseJsonOrYaml(PrintYaml(document));
     TY_CHECK(again.ok() && again->size() == 1 && PrintJson(again->front()) == PrintJson(document),
              "YAML is the same when it is read again");
@@ -53,8 +54,9 @@ void Definition(std::string_view text) {
   TY_CHECK(local::Prune(**schema, value).empty(), "what is pruned needs no pruning");
   local::ApplyDefaults(**schema, value);
   local::Validate(**schema, value);
-  const auto again = local::ParseOpenApiSchema(local::ToOpenApi(**schema));
-  TY_CHECK(again.ok(), "what is printed of a schema is a schema");
+  for (const auto version : {local::OpenApiVersion::kV2, local::OpenApiVersion::kV3}) {
+    TY_CHECK(local::ToOpenApi(**schema, version).is_object(), "a schema can be printed");
+  }
 }
 
 void Words(std::string_view text) {

@@ -142,6 +142,32 @@ TEST_P(Objects, WithFinalizersWaitForThemToGo) {
   EXPECT_EQ(Get(In("configmaps/c")).code, 404);
 }
 
+TEST_P(Objects, StayWhenTheOptionsOfTheirDeletionCannotBeRead) {
+  ASSERT_EQ(Post(In("configmaps"), R"({"metadata":{"name":"c"}})").code, 201);
+  for (const char* body : {R"({"dryRun":"All"})", R"({"preconditions":{"uid":5}})", R"({"gracePeriodSeconds":"x"})", "{"}) {
+    EXPECT_EQ(Send("DELETE", In("configmaps/c"), body).code, 400) << body;
+  }
+  EXPECT_EQ(Get(In("configmaps/c")).code, 200);
+}
+
+TEST_P(Objects, OfTheSystemCannotBeDeleted) {
+  for (const char* name : {"default", "kube-system", "kube-public"}) {
+    EXPECT_EQ(Delete(StrCat("/api/v1/namespaces/", name)).code, 403) << name;
+  }
+  EXPECT_EQ(Send("DELETE", "/api/v1/namespaces").code, 405);
+  EXPECT_EQ(Get("/api/v1/namespaces/default").code, 200);
+}
+
+TEST_P(Objects, WithAValueOfAnotherTypeAreRefused) {
+  const auto pod = [](std::string_view field) {
+    return StrCat(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}],)", field, "}}");
+  };
+  EXPECT_EQ(Post(In("pods"), pod(R"("tolerations":"x")")).code, 400);
+  EXPECT_EQ(Post(In("pods"), pod(R"("restartPolicy":5)")).code, 400);
+  EXPECT_EQ(Post(In("configmaps"), R"({"metadata":{"name":"m","labels":[]}})").code, 400);
+  EXPECT_EQ(Post(In("secrets"), R"({"metadata":{"name":"s"},"data":"x","stringData":{"a":"b"}})").code, 400);
+}
+
 TEST_P(Objects, AreDeletedTogetherByASelector) {
   for (const char* name : {"a", "b", "c"}) {
     const char* label = *name == 'c' ? "keep" : "drop";
