@@ -279,7 +279,11 @@ bool BeginsLikeJson(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<std::vector<Document>> ParseYaml(std::string_view text) {
-  if (!IsUtf8(text)) return absl::InvalidArgumentError("not valid YAML: it is not UTF-8");
+  int line = 0;
+  for (const std::string_view one : Split(text, '\n')) {
+    ++line;
+    if (!IsUtf8(one)) return absl::InvalidArgumentError(StrCat("not valid YAML: not UTF-8 at line ", line));
+  }
   // The library takes a NUL for the end, and what follows it would be lost.
   if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
     return absl::InvalidArgumentError(StrCat("not valid YAML: a NUL at byte ", at + 1));

@@ -1,6 +1,7 @@
 #include "local/node/environment.h"
 
 #include "base/status.h"
+#include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "local/node/plan_testing.h"
@@ -201,6 +202,18 @@ TEST_F(Environment, NamesServicesInBothFashions) {
   ASSERT_TRUE(env.ok());
   EXPECT_THAT(*env, Not(Contains(Key("MY_WEB_SERVICE_HOST"))));
   EXPECT_THAT(*env, Contains(Key("KUBERNETES_SERVICE_HOST"))) << "the API server's is there always";
+}
+
+TEST_F(Environment, AreBoundedHoweverTheyReferToEachOther) {
+  std::string env = R"({"name":"A0","value":"fifteen letters"})";
+  for (int i = 1; i <= 8; ++i) {
+    StrAppend(env, R"(,{"name":"A)", i, R"(","value":")");
+    for (int times = 0; times < 10; ++times) StrAppend(env, "$(A", i - 1, ")");
+    StrAppend(env, R"("})");
+  }
+  const auto built = Build(StrCat(R"("env":[)", env, "]"));
+  EXPECT_TRUE(absl::IsInvalidArgument(built.status())) << "a billion letters";
+  EXPECT_THAT(std::string(Message(built.status())), testing::HasSubstr("A4 is longer than"));
 }
 
 }  // namespace

@@ -83,28 +83,13 @@ class Client : public std::enable_shared_from_this<Client> {
   std::unique_ptr<Responder> responder() { return std::make_unique<Answer>(shared_from_this()); }
 
   bool WaitFor(const std::function<bool(const std::string& text)>& seen) {
-    const SteadyTime deadline = Clock::System().Steady() + kLong;
-    MutexLock lock(mu_);
-    while (!seen(text_)) {
-      if (!changed_.WaitUntil(mu_, deadline)) return false;
-    }
-    return true;
+    return Wait([&]() TY_REQUIRES(mu_) { return seen(text_); });
   }
   bool WaitClosed() {
-    const SteadyTime deadline = Clock::System().Steady() + kLong;
-    MutexLock lock(mu_);
-    while (!closed_) {
-      if (!changed_.WaitUntil(mu_, deadline)) return false;
-    }
-    return true;
+    return Wait([this]() TY_REQUIRES(mu_) { return closed_; });
   }
   bool WaitReleased() {
-    const SteadyTime deadline = Clock::System().Steady() + kLong;
-    MutexLock lock(mu_);
-    while (!released_) {
-      if (!changed_.WaitUntil(mu_, deadline)) return false;
-    }
-    return true;
+    return Wait([this]() TY_REQUIRES(mu_) { return released_; });
   }
   void Take() {
     MutexLock lock(mu_);
@@ -136,6 +121,16 @@ class Client : public std::enable_shared_from_this<Client> {
   }
 
  private:
+  template <typename Condition>
+  bool Wait(Condition holds) {
+    const SteadyTime deadline = Clock::System().Steady() + kLong;
+    MutexLock lock(mu_);
+    while (!holds()) {
+      if (!changed_.WaitUntil(mu_, deadline)) return false;
+    }
+    return true;
+  }
+
   const bool slow_;
   Mutex mu_;
   CondVar changed_;

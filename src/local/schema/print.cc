@@ -59,27 +59,6 @@ void PrintMerging(const Schema& schema, Object& out) {
   }
 }
 
-std::string_view TypeName(SchemaType type) {
-  switch (type) {
-    case SchemaType::kObject:
-      return "object";
-    case SchemaType::kArray:
-      return "array";
-    case SchemaType::kString:
-      return "string";
-    case SchemaType::kInteger:
-      return "integer";
-    case SchemaType::kNumber:
-      return "number";
-    case SchemaType::kBoolean:
-      return "boolean";
-    case SchemaType::kAny:
-    case SchemaType::kIntOrString:
-      return "";
-  }
-  return "";
-}
-
 Array EitherType(std::string_view first, std::string_view second) {
   return {Object{{"type", first}}, Object{{"type", second}}};
 }
@@ -101,7 +80,7 @@ void SchemaPrinter::PrintType(const Schema& schema, Object& out) const {
   // kubectl before 1.27 takes a type without its items or fields for one that has none.
   const bool hidden =
       v2_ && (schema.nullable || (schema.preserve_unknown && schema.type != SchemaType::kString));
-  if (const std::string_view type = TypeName(schema.type); !type.empty() && !hidden) out["type"] = type;
+  if (!hidden && !either && schema.type != SchemaType::kAny) out["type"] = TypeName(schema.type);
   if (!schema.format.empty()) out["format"] = schema.format;
   if (schema.nullable && !v2_) out["nullable"] = true;
 }

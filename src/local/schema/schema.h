@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,6 +35,8 @@ enum class SchemaType : std::uint8_t {
   kBoolean,
   kIntOrString
 };
+// "object"; "any" and "integer,string" where OpenAPI has no word.
+std::string_view TypeName(SchemaType type);
 enum class ListType : std::uint8_t { kAtomic, kSet, kMap };
 
 // Where a field stands in the protobuf message of a built-in kind.

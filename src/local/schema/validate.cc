@@ -9,7 +9,6 @@
 #include "re2/re2.h"
 
 namespace trainyard::local {
-namespace {
 
 std::string_view TypeName(SchemaType type) {
   switch (type) {
@@ -32,6 +31,8 @@ std::string_view TypeName(SchemaType type) {
   }
   return "";
 }
+
+namespace {
 
 std::string_view TypeName(const Document& value) {
   switch (value.kind()) {

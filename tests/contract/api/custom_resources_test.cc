@@ -117,6 +117,10 @@ TEST_P(CustomResources, AreScaled) {
   const Answer scale = Get(Widgets("/w/scale"));
   ASSERT_EQ(scale.code, 200);
   EXPECT_EQ(scale.Str({"kind"}), "Scale");
+  for (const char* wrong : {R"({"spec":{"replicas":"x"}})", R"({"spec":5})", R"({"spec":{"replicas":-1}})"}) {
+    const int code = Patch(Widgets("/w/scale"), "merge", wrong).code;
+    EXPECT_TRUE(code == 400 || code == 422) << wrong << ": " << code;
+  }
   EXPECT_EQ(IntAt(scale.body, {"spec", "replicas"}), 1);
   EXPECT_EQ(Patch(Widgets("/w/scale"), "merge", R"({"spec":{"replicas":5}})").code, 200);
   EXPECT_EQ(IntAt(Get(Widgets("/w")).body, {"spec", "size"}), 5);
