@@ -265,7 +265,8 @@ class Pods(Case):
         self.assertTrue(any("Pending" in line for line in watcher.lines), watcher.lines)
 
     def test_wait_for_a_condition_and_for_deletion(self):
-        self.cluster.apply(sh("awaited", "sleep 1000"))
+        # It takes its time to end: an old kubectl does not wait for what is gone already, but fails.
+        self.cluster.apply(sh("awaited", "trap 'sleep 3; exit 0' TERM; while :; do sleep 0.1; done"))
         self.kubectl("wait", "--for=condition=Ready", "pod/awaited", "--timeout=30s")
         self.kubectl("delete", "pod", "awaited", "--wait=false")
         self.kubectl("wait", "--for=delete", "pod/awaited", "--timeout=30s")
