@@ -32,6 +32,7 @@ class NodeCommand final : public Command {
   }
 
   absl::Status Run() override {
+    if (node_.empty()) return UsageError("NODE must not be empty");
     TY_ASSIGN_OR_RETURN(const local::Home home, home_.Open());
     TY_ASSIGN_OR_RETURN(ClusterClient client, ClusterClient::Connect(home));
     const auto patched = client.api().Patch(kube::Resource::Nodes(), {.name = node_}, kind_.patch,

@@ -81,6 +81,11 @@ void Writer::Bind(const CallPtr& call) {
 void Writer::Evict(const CallPtr& call) {
   auto body = DecodeBody(call->in.request);
   if (!body.ok()) return call->Fail(body.status());
+  const std::string_view name = StringAt(*body, {"metadata", "name"});
+  if (!name.empty() && name != call->info.name) {
+    return call->Fail(BadRequest(
+        StrCat("the eviction is of '", Escaped(name), "', but the path is that of ", call->info.name)));
+  }
   const Document* options = Find(*body, {"deleteOptions"});
   const auto terms = ParseDeleteTerms(options, "", "", "");
   if (!terms.ok()) return call->Fail(terms.status());

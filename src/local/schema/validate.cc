@@ -90,7 +90,8 @@ bool IsOfType(SchemaType type, const Document& value) {
 }
 
 bool FitsIn(std::string_view format, const Document& value) {
-  if (format == "int32") return std::abs(ToDouble(value) + 0.5) <= 2147483648.0;
+  if (format == "quantity") return kube::Quantity::Parse(PrintJson(value)).ok();
+  if (format == "int32" || format == "int-or-string") return std::abs(ToDouble(value) + 0.5) <= 2147483648.0;
   if (format == "int64") return value.is_int64() || std::abs(ToDouble(value)) < 9223372036854775808.0;
   return true;
 }
