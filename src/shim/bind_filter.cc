@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -35,9 +36,10 @@ constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
 int Install(unsigned long flags) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 0, 3),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 0, 4),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_bind, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_bind, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_connect, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -65,12 +67,27 @@ std::optional<Address> ReadAddress(const seccomp_notif& call) {
   return address;
 }
 
-bool IsWildcardPort(const Address& address) {
-  if (address.any.sa_family == AF_INET) {
-    return address.v4.sin_addr.s_addr == INADDR_ANY && address.v4.sin_port != 0;
-  }
-  return address.any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr) &&
-         address.v6.sin6_port != 0;
+std::uint16_t PortOf(const Address& address) {
+  return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+}
+
+bool IsWildcard(const Address& address) {
+  if (address.any.sa_family == AF_INET) return address.v4.sin_addr.s_addr == INADDR_ANY;
+  return address.any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr);
+}
+
+// 127.0.0.1 in any form; the other addresses of that network are those of pods and services.
+bool IsLoopback(const Address& address) {
+  const in_addr_t loopback = htonl(INADDR_LOOPBACK);
+  if (address.any.sa_family == AF_INET) return address.v4.sin_addr.s_addr == loopback;
+  if (address.any.sa_family != AF_INET6) return false;
+  const in6_addr& v6 = address.v6.sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&v6) ||
+         (IN6_IS_ADDR_V4MAPPED(&v6) && std::memcmp(v6.s6_addr + 12, &loopback, sizeof loopback) == 0);
+}
+
+socklen_t SizeOf(const Address& address) {
+  return address.any.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
 
 // The process of a thread, as the private /proc has it; kernels before 6.9 give pidfds of processes only.
@@ -119,18 +136,51 @@ bool IsBoundTo(int socket, const Address& wanted) {
 }
 
 // Zero or a negative errno: the call's result. Nothing: the kernel shall do it.
-std::optional<int> BindInstead(int listener, const seccomp_notif& call, in_addr pod) {
+std::optional<int> BindInstead(int socket, const Address& address, BoundPorts& bound) {
+  const bool done = ::bind(socket, &address.any, SizeOf(address)) == 0;
+  const int error = done ? 0 : errno;
+  if (!done && (error != EINVAL || !IsBoundTo(socket, address))) return -error;
+  bound.insert(PortOf(address));
+  return 0;
+}
+
+// How a connection that is being made turns out, of which nobody here can wait for long: it is to this
+// machine.
+int AwaitConnection(int socket) {
+  constexpr int kMillis = 100;
+  pollfd ready{.fd = socket, .events = POLLOUT, .revents = 0};
+  if (::poll(&ready, 1, kMillis) != 1) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+std::optional<int> ConnectInstead(int socket, const Address& address) {
+  const int flags = ::fcntl(socket, F_GETFL);
+  if (flags < 0) return std::nullopt;
+  const bool waits = (flags & O_NONBLOCK) == 0;
+  if (waits) ::fcntl(socket, F_SETFL, flags | O_NONBLOCK);
+  int error = ::connect(socket, &address.any, SizeOf(address)) == 0 ? 0 : errno;
+  if (waits && (error == EINPROGRESS || error == EALREADY)) error = AwaitConnection(socket);
+  if (waits) ::fcntl(socket, F_SETFL, flags);
+  // Nobody listens there any more: then it is the machine's own that is meant.
+  if (error == ECONNREFUSED) return std::nullopt;
+  return -error;
+}
+
+std::optional<int> DoInstead(int listener, const seccomp_notif& call, in_addr pod, BoundPorts& bound) {
+  const bool binds = call.data.nr == __NR_bind;
   std::optional<Address> address = ReadAddress(call);
-  if (!address || !IsWildcardPort(*address)) return std::nullopt;
+  if (!address || PortOf(*address) == 0) return std::nullopt;
+  const bool ours = binds ? IsWildcard(*address) || IsLoopback(*address)
+                          : IsLoopback(*address) && bound.contains(PortOf(*address));
+  if (!ours) return std::nullopt;
   const OwnedFd socket = TakeSocket(call);
   // Only now is it certain that memory and descriptor were the caller's, and not those of a process that got
   // its number after it died.
   if (!socket.valid() || ::ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call.id) != 0) return std::nullopt;
   if (!SetPodAddress(*address, pod, socket.get())) return std::nullopt;
-  const socklen_t size = address->any.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  if (::bind(socket.get(), &address->any, size) == 0) return 0;
-  const int error = errno;
-  return error == EINVAL && IsBoundTo(socket.get(), *address) ? 0 : -error;
+  return binds ? BindInstead(socket.get(), *address, bound) : ConnectInstead(socket.get(), *address);
 }
 
 }  // namespace
@@ -146,14 +196,14 @@ int InstallBindFilter() {
   return listener < 0 && errno == EINVAL ? Install(kFlags) : listener;
 }
 
-void AnswerBind(int listener, in_addr pod_address) {
+void AnswerCall(int listener, in_addr pod_address, BoundPorts& bound) {
   // Room for what a newer kernel may add to its structures.
   alignas(seccomp_notif) char call_room[512] = {};
   alignas(seccomp_notif_resp) char answer_room[512] = {};
   auto& call = *reinterpret_cast<seccomp_notif*>(call_room);
   auto& answer = *reinterpret_cast<seccomp_notif_resp*>(answer_room);
   if (::ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) return;
-  const std::optional<int> result = BindInstead(listener, call, pod_address);
+  const std::optional<int> result = DoInstead(listener, call, pod_address, bound);
   answer.id = call.id;
   answer.error = result.value_or(0);
   answer.flags = result ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;

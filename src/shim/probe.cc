@@ -42,6 +42,7 @@ std::string InChild(const Test& test) {
 // Serves the trial's process until it has ended.
 std::string ServeTrial(Launched& launched) {
   OwnedFd listener;
+  BoundPorts bound;
   std::string wrong;
   bool ended = false;
   const std::uint64_t deadline = SteadyMillis() + kTrialMillis;
@@ -55,7 +56,7 @@ std::string ServeTrial(Launched& launched) {
       if (!report.failure.ok()) wrong = report.failure.Text();
       if (report.bind_listener.valid()) listener = std::move(report.bind_listener);
     }
-    if ((fds[2].revents & POLLIN) != 0) AnswerBind(listener.get(), {.s_addr = htonl(kTrialAddress)});
+    if ((fds[2].revents & POLLIN) != 0) AnswerCall(listener.get(), {.s_addr = htonl(kTrialAddress)}, bound);
     if ((fds[0].revents & POLLHUP) != 0) break;
   }
   ::kill(launched.pid, SIGKILL);

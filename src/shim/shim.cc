@@ -156,7 +156,7 @@ void Shim::Dispatch(Source source, std::uint32_t serial, std::uint32_t events) {
   }
   // A listener whose last process is gone only hangs up.
   if ((events & EPOLLIN) != 0) {
-    AnswerBind(run->bind_listener.get(), config_.address);
+    AnswerCall(run->bind_listener.get(), config_.address, bound_ports_);
   } else {
     run->bind_listener.Reset();
   }

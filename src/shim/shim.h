@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "shim/bind_filter.h"
 #include "shim/protocol.h"
 #include "shim/run.h"
 #include "shim/sandbox.h"
@@ -80,6 +81,7 @@ class Shim {
 
   ShimConfig config_;
   LaunchPlace place_;
+  BoundPorts bound_ports_;
   pid_t machine_pid_ = 0;
   OwnedFd epoll_;
   OwnedFd listener_;

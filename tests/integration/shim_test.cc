@@ -394,6 +394,33 @@ except OSError as e:
       "('127.63.7.5', 22223)\n0.0.0.0\nb'\\x00trainyard-test'\n('127.63.7.4', 22224)\nEADDRINUSE\nEBADF\n");
 }
 
+TEST_F(ShimTest, MakesTheLoopbackAddressThePodsOwn) {
+  if (!TestMachine().bind_filter) GTEST_SKIP() << "no seccomp notification here";
+  constexpr int kPort = 22231;
+  const auto a = NewPod("a", {.address = "127.63.7.6"});
+  const auto b = NewPod("b", {.address = "127.63.7.7"});
+  a->Run("s.0", ShimPod::Shell(ServerScript("AF_INET", "127.0.0.1", kPort, "pod a")));
+  b->Run("s.0", ShimPod::Shell(ServerScript("AF_INET", "0.0.0.0", kPort, "pod b")));
+  ASSERT_TRUE(Await([&] { return a->Output("s.0") != "" && b->Output("s.0") != ""; }));
+  // By one that waits, by one that does not, and where nobody is.
+  const std::string script = StrCat(R"(/usr/bin/python3 -c '
+import socket, select, errno
+print(socket.create_connection(("127.0.0.1", )",
+                                    kPort, R"()).recv(100).decode().strip())
+s = socket.socket()
+s.setblocking(False)
+s.connect_ex(("127.0.0.1", )",
+                                    kPort, R"())
+select.select([s], [], [], 10)
+print(s.recv(100).decode().strip())
+s = socket.socket()
+print(errno.errorcode[s.connect_ex(("127.0.0.1", 22232))])
+')");
+  EXPECT_EQ(a->Script(script), "pod a\npod a\nECONNREFUSED\n");
+  EXPECT_EQ(b->Script(script), "pod b\npod b\nECONNREFUSED\n");
+  for (ShimPod* pod : {a.get(), b.get()}) pod->client().Signal("s.0", SIGKILL);
+}
+
 // ---- volumes
 
 TEST_F(ShimTest, ShowsAVolumeWhereTheMachineHasNoSuchPath) {
