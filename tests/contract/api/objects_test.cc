@@ -144,7 +144,8 @@ TEST_P(Objects, WithFinalizersWaitForThemToGo) {
 
 TEST_P(Objects, StayWhenTheOptionsOfTheirDeletionCannotBeRead) {
   ASSERT_EQ(Post(In("configmaps"), R"({"metadata":{"name":"c"}})").code, 201);
-  for (const char* body : {R"({"dryRun":"All"})", R"({"preconditions":{"uid":5}})", R"({"gracePeriodSeconds":"x"})", "{"}) {
+  for (const char* body :
+       {R"({"dryRun":"All"})", R"({"preconditions":{"uid":5}})", R"({"gracePeriodSeconds":"x"})", "{"}) {
     EXPECT_EQ(Send("DELETE", In("configmaps/c"), body).code, 400) << body;
   }
   EXPECT_EQ(Get(In("configmaps/c")).code, 200);
@@ -160,7 +161,8 @@ TEST_P(Objects, OfTheSystemCannotBeDeleted) {
 
 TEST_P(Objects, WithAValueOfAnotherTypeAreRefused) {
   const auto pod = [](std::string_view field) {
-    return StrCat(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}],)", field, "}}");
+    return StrCat(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}],)", field,
+                  "}}");
   };
   EXPECT_EQ(Post(In("pods"), pod(R"("tolerations":"x")")).code, 400);
   EXPECT_EQ(Post(In("pods"), pod(R"("restartPolicy":5)")).code, 400);
