@@ -308,7 +308,7 @@ void Shim::RecordKilledRuns() {
   runs_.clear();
 }
 
-void Shim::Tell(std::string message) {
+void Shim::Tell(const std::string& message) {
   (void)WriteAll(state_.get(), message);
   for (const auto& client : clients_) {
     if (client->greeted) Answer(*client, message);

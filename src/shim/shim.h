@@ -70,7 +70,7 @@ class Shim {
   void FinishExec(Run& run);
   void FinishLeaving();
   void EndLateExecs();
-  void Tell(std::string message);
+  void Tell(const std::string& message);
   void RecordKilledRuns();
 
   Run* FindRun(std::uint32_t serial);

@@ -40,8 +40,8 @@ std::shared_ptr<const std::string> ObjectEvent::Rendered(std::string_view tag,
   return rendered_.emplace_back(tag, std::make_shared<const std::string>(render())).second;
 }
 
-absl::StatusOr<std::unique_ptr<WatchHub>> WatchHub::Start(Options options) {
-  auto hub = std::unique_ptr<WatchHub>(new WatchHub(std::move(options)));
+absl::StatusOr<std::unique_ptr<WatchHub>> WatchHub::Start(const Options& options) {
+  auto hub = std::unique_ptr<WatchHub>(new WatchHub(options));
   hub->alarm_ = hub->options_.clock->NewAlarm();
   TY_ASSIGN_OR_RETURN(const kv::GetResult newest, hub->options_.store->Get(kRegistryPrefix));
   TY_RETURN_IF_ERROR(hub->Open(newest.revision));

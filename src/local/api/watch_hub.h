@@ -81,7 +81,7 @@ class WatchHub {
     std::size_t ring_events = 4096;
     std::size_t ring_bytes = std::size_t{4} * 1024 * 1024;
   };
-  static absl::StatusOr<std::unique_ptr<WatchHub>> Start(Options options);
+  static absl::StatusOr<std::unique_ptr<WatchHub>> Start(const Options& options);
   ~WatchHub();  // every subscriber gets OnEnd(Cancelled)
 
   // Tells of all changes after `from` to what begins with `prefix`, in order. From any thread.
@@ -98,7 +98,7 @@ class WatchHub {
     std::unique_ptr<kv::Watcher> history;  // while it catches up
   };
 
-  explicit WatchHub(Options options) : options_(std::move(options)) {}
+  explicit WatchHub(const Options& options) : options_(options) {}
   absl::Status Open(kv::Revision from);
   void Run();
   void Turn();

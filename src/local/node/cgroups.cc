@@ -158,7 +158,7 @@ std::vector<CgroupWrite> PlanLimits(CgroupPlace::Version version, const CgroupLi
   return writes;
 }
 
-Cgroups Cgroups::None(std::string shortcoming) {
+Cgroups Cgroups::None(std::string_view shortcoming) {
   Cgroups cgroups;
   cgroups.shortcoming_ =
       StrCat("no cgroups (", shortcoming, "): limits on memory and processors are not enforced");
@@ -179,8 +179,7 @@ Cgroups Cgroups::Open(const CgroupPlace& place, std::string_view cluster) {
       break;
     }
     case CgroupPlace::Version::k2:
-      if (std::string why = OpenV2(place, cluster, cgroups.memory_); !why.empty())
-        return None(std::move(why));
+      if (std::string why = OpenV2(place, cluster, cgroups.memory_); !why.empty()) return None(why);
       break;
   }
   cgroups.version_ = place.version;

@@ -51,7 +51,7 @@ class Cgroups {
   static Cgroups Open(const CgroupPlace& place, std::string_view cluster);
   // Of the cluster of this home.
   static Cgroups OfHome(const std::string& home);
-  static Cgroups None(std::string shortcoming);
+  static Cgroups None(std::string_view shortcoming);
 
   // The folders that the run's process is to join; none if there is nothing to limit or no way to.
   std::vector<std::string> Make(std::string_view pod_uid, std::string_view run, const CgroupLimits& limits);

@@ -174,6 +174,7 @@ std::string ExpandVariables(std::string_view text, const VariableLookup& lookup)
 
 std::vector<std::string> ExpandVariables(const std::vector<std::string>& texts, const StringMap& variables) {
   std::vector<std::string> out;
+  out.reserve(texts.size());
   for (const std::string& text : texts) {
     out.push_back(ExpandVariables(text, [&variables](std::string_view name) {
       const auto found = variables.find(name);

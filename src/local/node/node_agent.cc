@@ -58,7 +58,7 @@ class Agent final : public NodeAgent {
   void AdoptAll();
 
   // ---- nodes and pods
-  PodWorker* AddWorker(Document pod, std::string saved_address);
+  PodWorker* AddWorker(Document pod, const std::string& saved_address);
   bool IsFrozen(const PodSpec& spec) const;
   void SetState(const std::string& node, NodeState state);
   void PlanSoon(PodWorker& worker);
@@ -149,7 +149,7 @@ std::unique_ptr<ObjectFeed> Agent::FeedObjects(const kube::Resource& resource,
   return std::make_unique<ObjectFeed>(
       api_, clock_, *loop_, resource,
       ObjectFeed::Callbacks{.listed =
-                                [this, &all, parse, names](std::vector<Document> objects) {
+                                [this, &all, parse, names](const std::vector<Document>& objects) {
                                   all.clear();
                                   for (const Document& object : objects)
                                     all.emplace(KeyOf(object), parse(object));
@@ -296,15 +296,14 @@ void Agent::OnObjects(const std::string& ns, bool names) {
 
 // ---- nodes and pods
 
-PodWorker* Agent::AddWorker(Document pod, std::string saved_address) {
+PodWorker* Agent::AddWorker(Document pod, const std::string& saved_address) {
   auto spec = ParsePodSpec(pod);
   if (!spec.ok()) {
     log::Warn("a pod that cannot be read is left alone", {{"error", spec.status()}});
     return nullptr;
   }
   const std::string uid = spec->uid;
-  auto worker =
-      std::make_unique<PodWorker>(*context_, std::move(pod), *std::move(spec), std::move(saved_address));
+  auto worker = std::make_unique<PodWorker>(*context_, std::move(pod), *std::move(spec), saved_address);
   worker->Freeze(IsFrozen(worker->spec()));
   return (workers_[uid] = std::move(worker)).get();
 }

@@ -35,7 +35,7 @@ bool Disagrees(const PodStatus& ours, const PodStatus& theirs) {
 
 }  // namespace
 
-PodWorker::PodWorker(NodeContext& context, Document pod, PodSpec spec, std::string saved_address)
+PodWorker::PodWorker(NodeContext& context, Document pod, PodSpec spec, const std::string& saved_address)
     : context_(context),
       pod_(std::move(pod)),
       spec_(std::move(spec)),

@@ -42,7 +42,7 @@ struct NodeContext {
 class PodWorker {
  public:
   // `saved_address`: the one that it had before the agent was started.
-  PodWorker(NodeContext& context, Document pod, PodSpec spec, std::string saved_address);
+  PodWorker(NodeContext& context, Document pod, PodSpec spec, const std::string& saved_address);
   ~PodWorker();
   PodWorker(const PodWorker&) = delete;
   PodWorker& operator=(const PodWorker&) = delete;
