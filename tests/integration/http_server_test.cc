@@ -394,6 +394,9 @@ TEST_F(HttpServerTest, WaitsWithNewConnectionsWhenNoneIsIdle) {
 }
 
 TEST_F(HttpServerTest, GoesOnWhenDescriptorsHaveRunOut) {
+#ifdef TRAINYARD_SANITIZED
+  GTEST_SKIP() << "a sanitizer needs descriptors itself, and takes an object for none without them";
+#endif
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   auto client = Connect();
