@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -31,6 +32,29 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t most) 
     if (text.size() > most)
       return absl::InvalidArgumentError(StrCat(name, " has more than ", FormatBytes(most)));
   }
+}
+
+absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return ErrnoStatus(errno, StrCat("cannot write ", path));
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode,
+                         Durability durability) {
+  const std::string next = path + ".new";
+  const Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!file.valid()) return ErrnoStatus(errno, StrCat("cannot make ", next));
+  if (::fchmod(file.get(), mode) != 0) return ErrnoStatus(errno, StrCat("cannot set the mode of ", next));
+  TY_RETURN_IF_ERROR(WriteAll(file.get(), bytes, next));
+  if (durability == Durability::kPower && ::fsync(file.get()) != 0)
+    return ErrnoStatus(errno, StrCat("cannot write ", next));
+  if (::rename(next.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, StrCat("cannot replace ", path));
+  return absl::OkStatus();
 }
 
 }  // namespace trainyard

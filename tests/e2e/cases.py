@@ -3,10 +3,9 @@
 import json
 import os
 import sys
-import time
 import unittest
 
-from cluster import Cluster
+from cluster import Cluster, eventually  # the second for those who import it from here
 from real_server import RealServer, assets
 
 TRAINYARD = None
@@ -48,23 +47,24 @@ class ClusterCase(unittest.TestCase):
         return status
 
 
+class OwnServerCase(ClusterCase):
+    """A class that kills its cluster: a real server, which others share, is then one of its own too."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if cls.on_real_server:
+            cls.cluster = RealServer().start()
+            cls.addClassCleanup(cls.cluster.remove)
+            cls.cluster.kubectl("create", "namespace", cls.namespace)
+
+
 def also_on_a_real_server(case):
     """Adds the same class of tests once more, on a real API server: what they expect is what Kubernetes does."""
     name = case.__name__ + "OnARealServer"
     module = sys.modules[case.__module__]
     setattr(module, name, type(name, (case,), {"on_real_server": True, "__module__": case.__module__}))
     return case
-
-
-def eventually(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while True:
-        result = condition()
-        if result:
-            return result
-        if time.monotonic() > end:
-            raise AssertionError("waited in vain for " + what)
-        time.sleep(0.02)
 
 
 def main():

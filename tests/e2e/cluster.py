@@ -18,6 +18,17 @@ def environment(**more):
     return env
 
 
+def eventually(condition, what, seconds=PATIENCE):
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError("waited in vain for " + what)
+        time.sleep(0.02)
+
+
 class Cluster:
     runs_pods = True
 
@@ -94,15 +105,7 @@ class Cluster:
     def apply(self, manifest, *flags):
         return self.kubectl("apply", "-f", "-", *flags, stdin=manifest if isinstance(manifest, str) else json.dumps(manifest))
 
-    def wait(self, condition, what):
-        end = time.monotonic() + PATIENCE
-        while True:
-            result = condition()
-            if result:
-                return result
-            if time.monotonic() > end:
-                raise AssertionError("waited in vain for " + what)
-            time.sleep(0.02)
+    wait = staticmethod(eventually)
 
     def phase(self, pod):
         done = self.kubectl("get", "pod", pod, "-o", "jsonpath={.status.phase}", check=False)

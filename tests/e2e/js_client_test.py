@@ -14,9 +14,8 @@ import threading
 import unittest
 
 import cases
-from cases import ClusterCase, also_on_a_real_server, eventually
+from cases import ClusterCase, OwnServerCase, also_on_a_real_server, eventually
 from cluster import environment
-from real_server import RealServer
 
 PACKAGE = "@kubernetes/client-node@1"  # the next ones need a newer Node.js than Debian's
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "js")
@@ -80,15 +79,7 @@ class Pods(JsCase):
 
 
 @also_on_a_real_server
-class Informer(JsCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.on_real_server:  # one of its own, because it is killed
-            cls.cluster = RealServer().start()
-            cls.addClassCleanup(cls.cluster.remove)
-            cls.cluster.kubectl("create", "namespace", cls.namespace)
-
+class Informer(JsCase, OwnServerCase):
     def inform(self):
         process = subprocess.Popen(self.command("informer.mjs"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(),
                                    text=True)

@@ -6,20 +6,11 @@ import time
 
 from kubernetes import client
 
-from cases import ClusterCase
+from cases import OwnServerCase
 from python_client import ApiException, config_map, connect_with
-from real_server import RealServer
 
 
-class RestartCase(ClusterCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if cls.on_real_server:  # one of its own, because it is killed
-            cls.cluster = RealServer().start()
-            cls.addClassCleanup(cls.cluster.remove)
-            cls.cluster.kubectl("create", "namespace", cls.namespace)
-
+class RestartCase(OwnServerCase):
     def core(self):
         """A client that fails at once, where the usual one tries again."""
         access = self.cluster.access()

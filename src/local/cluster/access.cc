@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "base/files.h"
+#include "base/hex.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/yaml.h"
@@ -24,8 +25,8 @@ absl::StatusOr<KeyPair> ReadPair(const std::string& stem) {
 
 // The key first: a certificate without its key would look whole at the next start.
 absl::Status WritePair(const std::string& stem, const KeyPair& pair) {
-  TY_RETURN_IF_ERROR(WriteFile(stem + ".key", pair.key_pem, 0600));
-  return WriteFile(stem + ".crt", pair.certificate_pem, 0600);
+  TY_RETURN_IF_ERROR(ReplaceFile(stem + ".key", pair.key_pem, 0600, Durability::kPower));
+  return ReplaceFile(stem + ".crt", pair.certificate_pem, 0600, Durability::kPower);
 }
 
 bool LastsPast(const KeyPair& pair, absl::Time when) {
@@ -49,13 +50,8 @@ absl::StatusOr<std::string> KeepToken(const std::string& path) {
   char bytes[kTokenBytes];
   if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
     return ErrnoStatus(errno, "no random bytes to be had");
-  std::string token;
-  for (const char byte : bytes) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    token += kDigits[(static_cast<unsigned char>(byte) >> 4) & 15];
-    token += kDigits[static_cast<unsigned char>(byte) & 15];
-  }
-  TY_RETURN_IF_ERROR(WriteFile(path, token, 0600));
+  const std::string token = HexBytes({bytes, sizeof bytes});
+  TY_RETURN_IF_ERROR(ReplaceFile(path, token, 0600, Durability::kPower));
   return token;
 }
 
@@ -101,7 +97,7 @@ absl::Status WriteKubeconfig(const Home& home, const Access& access, const std::
                     {"user", Object{{"client-certificate-data", EncodeBase64(access.admin.certificate_pem)},
                                     {"client-key-data", EncodeBase64(access.admin.key_pem)},
                                     {"token", access.token}}}}}}};
-  return WriteFile(home.Kubeconfig(), PrintYaml(config), 0600);
+  return ReplaceFile(home.Kubeconfig(), PrintYaml(config), 0600, Durability::kPower);
 }
 
 }  // namespace trainyard::local

@@ -107,7 +107,8 @@ class ClusterInProcess final : public Cluster {
     TY_RETURN_IF_ERROR(http);
     http_ = *std::move(http);
     address_ = StrCat("https://127.0.0.1:", http_->port());
-    TY_RETURN_IF_ERROR(WriteFile(options_.home.Port(), std::to_string(http_->port()), 0600));
+    TY_RETURN_IF_ERROR(
+        ReplaceFile(options_.home.Port(), std::to_string(http_->port()), 0600, Durability::kPower));
     return WriteKubeconfig(options_.home, access, address_);
   }
 

@@ -32,16 +32,6 @@ absl::Status MakeParents(const std::string& path) {
   return MakeFolder(path);
 }
 
-absl::Status WriteAll(int fd, std::string_view contents, const std::string& path) {
-  while (!contents.empty()) {
-    const ssize_t written = ::write(fd, contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, StrCat("cannot write ", path));
-    contents.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 RunningCluster ParseLock(std::string_view text) {
   RunningCluster running;
   const std::size_t end = text.find('\n');
@@ -131,17 +121,6 @@ absl::StatusOr<std::optional<RunningCluster>> FindRunning(const Home& home) {
     return std::nullopt;  // nobody holds it; ours goes with the descriptor
   TY_ASSIGN_OR_RETURN(const std::string text, ReadFile(home.Lock(), kMaxLockBytes));
   return ParseLock(text);
-}
-
-absl::Status WriteFile(const std::string& path, std::string_view contents, mode_t mode) {
-  const std::string next = path + ".new";
-  Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
-  if (!file.valid()) return ErrnoStatus(errno, StrCat("cannot make ", next));
-  if (::fchmod(file.get(), mode) != 0) return ErrnoStatus(errno, StrCat("cannot set the mode of ", next));
-  TY_RETURN_IF_ERROR(WriteAll(file.get(), contents, next));
-  if (::fsync(file.get()) != 0) return ErrnoStatus(errno, StrCat("cannot write ", next));
-  if (::rename(next.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, StrCat("cannot replace ", path));
-  return absl::OkStatus();
 }
 
 }  // namespace trainyard::local

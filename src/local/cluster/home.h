@@ -64,7 +64,4 @@ class HomeLock {
 // The cluster that runs on the home; nothing if none does.
 absl::StatusOr<std::optional<RunningCluster>> FindRunning(const Home& home);
 
-// Replaces the file whole, or leaves it as it is.
-absl::Status WriteFile(const std::string& path, std::string_view contents, mode_t mode);
-
 }  // namespace trainyard::local

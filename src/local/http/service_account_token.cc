@@ -4,6 +4,7 @@
 #include <openssl/hmac.h>
 
 #include "base/check.h"
+#include "base/hex.h"
 #include "base/text.h"
 #include "local/http/server.h"
 
@@ -19,13 +20,7 @@ std::string Sign(std::string_view secret, std::string_view text) {
   const auto* made = HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
                           reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &size);
   TY_CHECK(made != nullptr, "OpenSSL has no HMAC-SHA256");
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    hex += kDigits[digest[i] >> 4U];
-    hex += kDigits[digest[i] & 15U];
-  }
-  return hex;
+  return HexBytes({reinterpret_cast<const char*>(digest), size});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/process.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -75,8 +76,7 @@ absl::StatusOr<std::string> InstallShim(const std::string& home) {
   if (::stat(path.c_str(), &info) == 0 && info.st_size == static_cast<off_t>(bytes.size())) return path;
   std::error_code code;
   std::filesystem::create_directories(home, code);
-  TY_RETURN_IF_ERROR(WriteFileAtomically(path, bytes, 0755));
-  ::chmod(path.c_str(), 0755);
+  TY_RETURN_IF_ERROR(ReplaceFile(path, bytes, 0755, Durability::kProcess));
   return path;
 }
 

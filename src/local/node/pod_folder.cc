@@ -135,25 +135,9 @@ void RemovePodFolder(const PodFolder& folder) {
   fs::remove_all(folder.path(), code);
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view text, int mode) {
-  const std::string draft = path + ".new";
-  {
-    const Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, static_cast<mode_t>(mode)));
-    if (!file.valid()) return ErrnoStatus(errno, StrCat("cannot make ", draft));
-    while (!text.empty()) {
-      const ssize_t written = ::write(file.get(), text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return ErrnoStatus(errno, StrCat("cannot write ", draft));
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-  if (::rename(draft.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, StrCat("cannot rename ", draft));
-  return absl::OkStatus();
-}
-
 absl::Status SavePod(const PodFolder& folder, const SavedPod& saved) {
-  return WriteFileAtomically(folder.PodJson(),
-                             PrintJson(Object{{"address", saved.address}, {"pod", saved.pod}}), 0600);
+  return ReplaceFile(folder.PodJson(), PrintJson(Object{{"address", saved.address}, {"pod", saved.pod}}),
+                     0600, Durability::kProcess);
 }
 
 absl::StatusOr<SavedPod> LoadPod(const PodFolder& folder) {

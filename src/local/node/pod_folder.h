@@ -55,9 +55,6 @@ inline constexpr int kKeptRuns = 5;
 absl::Status PrepareRun(const PodFolder& folder, std::string_view container, int attempt);
 void RemovePodFolder(const PodFolder& folder);
 
-// Whole or not at all.
-absl::Status WriteFileAtomically(const std::string& path, std::string_view text, int mode);
-
 // What stands in pod.json.
 struct SavedPod {
   Document pod;

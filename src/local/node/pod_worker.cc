@@ -86,9 +86,10 @@ void PodWorker::Tell(const EventNote& note) {
 void PodWorker::Update(Document pod, PodSpec spec) {
   pod_ = std::move(pod);
   // What was started by the old spec stays as it is; all but the image and the end is immutable anyway.
+  const bool described = spec.labels != spec_.labels || spec.annotations != spec_.annotations;
   spec_ = std::move(spec);
   api_status_ = ParsePodStatus(pod_);
-  if (client_ != nullptr) (void)RefreshVolumes();  // its labels are files of a downward volume
+  if (described && client_ != nullptr) (void)RefreshVolumes();  // they are files of a downward volume
   if (written_ && !writing_ && VersionOf(pod_) > written_version_ && Disagrees(*written_, api_status_)) {
     written_.reset();
     context_.write_soon(*this);

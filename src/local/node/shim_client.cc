@@ -9,6 +9,7 @@
 
 #include <cerrno>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -63,7 +64,7 @@ absl::Status WriteShimConfig(const PodFolder& folder, const ShimConfig& config) 
       .Add(key::kDevices, namespaces ? 1 : 0)
       .Add(key::kHostname, namespaces ? config.hostname : "");
   if (config.machine.bind_filter) message.Add(key::kAddress, config.address);
-  return WriteFileAtomically(folder.Config(), message.Take(), 0600);
+  return ReplaceFile(folder.Config(), message.Take(), 0600, Durability::kProcess);
 }
 
 // ---- starting one

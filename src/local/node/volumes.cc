@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -121,13 +122,7 @@ bool ComesFromServer(const VolumeSpec& volume) {
 absl::Status WriteNewFile(const std::string& path, const VolumeFile& content) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid()) return ErrnoStatus(errno, StrCat("cannot make ", path));
-  std::string_view rest = content.bytes;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(file.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return ErrnoStatus(errno, StrCat("cannot write ", path));
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  TY_RETURN_IF_ERROR(WriteAll(file.get(), content.bytes, path));
   if (::fchmod(file.get(), static_cast<mode_t>(content.mode)) != 0) {
     return ErrnoStatus(errno, StrCat("cannot set the mode of ", path));
   }

@@ -12,7 +12,6 @@ namespace trainyard::local {
 namespace {
 
 constexpr absl::Duration kTryAgain = absl::Seconds(1);
-constexpr absl::Duration kUntilListed = absl::Milliseconds(5);
 
 // Pods that made way for it are still ending: their room is waited for, and nobody else has to go.
 bool IsRoomBeingMade(const PodDemand& pod, const ClusterRoom& cluster) {
@@ -80,24 +79,22 @@ void Scheduler::Stop() {
     stopping_ = true;
   }
   alarm_->Notify();
-  if (thread_.joinable()) thread_.join();
   pods_.Stop();
   nodes_.Stop();
+  if (thread_.joinable()) thread_.join();
 }
 
 // Places pods whenever something has changed: nothing else can make a pod fit that did not.
 void Scheduler::Run() {
+  if (!pods_.WaitForSync(absl::InfiniteDuration()).ok() || !nodes_.WaitForSync(absl::InfiniteDuration()).ok())
+    return;
   for (;;) {
     {
       MutexLock lock(mu_);
       if (stopping_) return;
     }
     again_ = SteadyTime::Never();
-    if (pods_.HasSynced() && nodes_.HasSynced()) {
-      Step();
-    } else {
-      again_ = clock_.Steady() + kUntilListed;  // that the first lists are there is told by nobody
-    }
+    Step();
     alarm_->WaitUntil(again_);
   }
 }

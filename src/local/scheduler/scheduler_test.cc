@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "base/document.h"
 #include "base/status.h"
@@ -68,13 +67,13 @@ class SchedulerTest : public testing::Test {
   void Delete(const std::string& name) {
     Must(api_.Delete(kube::Resource::Pods(), {.ns = "default", .name = name}, {.grace_seconds = 0}));
   }
-  static bool Eventually(const std::function<bool()>& condition) {
-    const SteadyTime deadline = Clock::System().Steady() + absl::Seconds(30);
-    while (!condition()) {
-      if (Clock::System().Steady() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Looked at whenever a pod has changed.
+  bool Eventually(const std::function<bool()>& condition) {
+    const auto changes = api_.Watch(kube::Resource::Pods(), "default", {});
+    while (changes.ok() && !condition()) {
+      if (!(*changes)->Next(absl::Seconds(30)).ok()) return false;
     }
-    return true;
+    return changes.ok();
   }
 
   template <typename T>
