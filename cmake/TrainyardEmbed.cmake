@@ -28,6 +28,8 @@ function(trainyard_embed target name)
     DEPENDS ${ARGN} "${TRAINYARD_EMBED_SCRIPT}"
     COMMENT "Embedding ${name}"
     VERBATIM)
+  add_custom_target(${target}_${name} DEPENDS "${folder}/${name}.cc" "${folder}/${name}.h")
+  add_dependencies(trainyard_generated ${target}_${name})
   target_sources(${target} PRIVATE "${folder}/${name}.cc" "${folder}/${name}.h")
   target_include_directories(${target} PRIVATE "${CMAKE_BINARY_DIR}/gen")
 endfunction()

@@ -43,7 +43,8 @@ bool SameName(std::string_view a, std::string_view b) {
 ListPointer Append(ListPointer list, const std::string& line) {
   curl_slist* longer = curl_slist_append(list.get(), line.c_str());
   TY_CHECK(longer != nullptr, "out of memory");
-  (void)list.release();
+  // What was appended to is a part of it now.
+  [[maybe_unused]] const curl_slist* shorter = list.release();
   return ListPointer(longer);
 }
 

@@ -243,7 +243,8 @@ typename Watcher<T>::Event Watcher<T>::Await(Watching& watching, absl::Duration 
   CloseStream();
   state_ = Listed{};
   if (silent) return Broken{SilentError(options_), absl::ZeroDuration()};
-  return Follow(judge_.WatchFailed(status, lived), std::move(status));
+  const WatchVerdict verdict = judge_.WatchFailed(status, lived);
+  return Follow(verdict, std::move(status));
 }
 
 template <typename T>

@@ -54,7 +54,7 @@ class Shim {
   void ReadClient(std::uint32_t serial);
   void FlushClient(Client& client);
   void DropClient(std::uint32_t serial);
-  void Answer(Client& client, std::string message);
+  void Answer(Client& client, const std::string& message);
   void Handle(Client& client, const MessageReader& message);
   std::string HandleStart(const MessageReader& message);
   std::string HandleSignal(const MessageReader& message);

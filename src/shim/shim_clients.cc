@@ -144,7 +144,7 @@ std::string Shim::DescribeRuns(std::uint64_t tag) const {
   return std::move(message).Take();
 }
 
-void Shim::Answer(Client& client, std::string message) {
+void Shim::Answer(Client& client, const std::string& message) {
   client.out += message;
   FlushClient(client);
 }

@@ -298,9 +298,7 @@ void Writer::Delete(const CallPtr& call) {
   DeleteOn(call, *terms, ShowDeleted(*options_.clock));
 }
 
-void Writer::Change(const CallPtr& call, Modify modify, Answer answer) { Decide(call, modify, answer); }
-
-void Writer::Decide(const CallPtr& call, const Modify& modify, const Answer& answer) {
+void Writer::Change(const CallPtr& call, const Modify& modify, const Answer& answer) {
   const std::string key = StoreKey(call->info.group, call->info.plural, call->info.ns, call->info.name);
   std::optional<kv::KeyValue> live;
   std::optional<Document> document;
@@ -342,8 +340,8 @@ void Writer::Decide(const CallPtr& call, const Modify& modify, const Answer& ans
                                            .message = "the object is being changed too often; try again",
                                            .retry_after = absl::Seconds(1)});
         }
-        if (options_.retries == nullptr) return Decide(call, modify, answer);
-        options_.retries->Post([this, call, modify, answer] { Decide(call, modify, answer); });
+        if (options_.retries == nullptr) return Change(call, modify, answer);
+        options_.retries->Post([this, call, modify, answer] { Change(call, modify, answer); });
       });
 }
 

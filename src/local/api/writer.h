@@ -55,14 +55,13 @@ class Writer {
   void ChangeScale(const CallPtr& call);
 
   // Reads the object that the call names, lets `modify` decide, stores what it decided, and answers.
-  void Change(const CallPtr& call, Modify modify, Answer answer);
+  void Change(const CallPtr& call, const Modify& modify, const Answer& answer);
 
  private:
   WriteContext Context(const Call& call) const;
   absl::StatusOr<Modification> MakeNew(Call& call, Document body, const WriteContext& context);
   absl::Status AssignAddress(const Call& call, Document& service) const;
   absl::Status CheckNamespace(const Call& call) const;
-  void Decide(const CallPtr& call, const Modify& modify, const Answer& answer);
   absl::StatusOr<kv::TxnRequest> Transaction(const Call& call, const std::string& key,
                                              const std::optional<kv::KeyValue>& live,
                                              const Modification& made, const std::string& stored);

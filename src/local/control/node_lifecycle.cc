@@ -243,6 +243,7 @@ kube::Outcome NodeLifecycle::RemoveOrphans(const std::string& node, const std::v
 
 absl::Status NodeLifecycle::EndPods(const std::vector<PodPtr>& pods, const Ending& ending) {
   std::vector<ObjectRef> refs;
+  refs.reserve(pods.size());
   for (const PodPtr& pod : pods) refs.push_back({kube::Resource::Pods(), pod->meta.Key()});
   std::vector<Action> marks;
   std::vector<Action> deletes;

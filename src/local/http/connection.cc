@@ -264,7 +264,7 @@ void Connection::OnWhole() {
 
 void Connection::CollectAnswer() {
   Exchange::Collected collected = exchange_->Collect();
-  if (collected.head) BeginAnswer(*std::move(collected.head));
+  if (collected.head) BeginAnswer(*collected.head);
   if (collected.whole) AnswerWhole(*std::move(collected.whole));
   if (collected.cut || (streaming_ && ended_)) {
     state_ = State::kOver;
@@ -283,7 +283,7 @@ void Connection::CollectAnswer() {
   complete_ = true;
 }
 
-void Connection::BeginAnswer(kube::Response head) {
+void Connection::BeginAnswer(const kube::Response& head) {
   streaming_ = true;
   // Without chunks only the end of the connection can tell the end of the body.
   if (!http11_) keep_alive_ = false;

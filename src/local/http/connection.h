@@ -77,7 +77,7 @@ class Connection {
   void OnEnd();
 
   void CollectAnswer();
-  void BeginAnswer(kube::Response head);
+  void BeginAnswer(const kube::Response& head);
   void AnswerWhole(kube::Response response);
   void Refuse(int code, std::string_view reason, std::string_view message);
   void FinishAnswer();

@@ -42,7 +42,7 @@ struct ObjectFeed::Parts {
   FeedWatcher watcher;
   std::atomic<bool> stopping = false;
 
-  void Take(FeedWatcher::Restarted restarted) {
+  void Take(const FeedWatcher::Restarted& restarted) {
     std::vector<Document> objects;
     objects.reserve(restarted.objects.size());
     for (const auto& object : restarted.objects) objects.push_back(object->document);
@@ -80,7 +80,7 @@ void ObjectFeed::Stop() {
 
 void ObjectFeed::Run() {
   while (!parts_->stopping) {
-    std::visit([this](auto event) { parts_->Take(std::move(event)); },
+    std::visit([this](const auto& event) { parts_->Take(event); },
                parts_->watcher.Step(absl::Seconds(5)));
   }
 }

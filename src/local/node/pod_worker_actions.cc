@@ -73,7 +73,7 @@ void PodWorker::Do(const StartSandbox&) {
   };
   if (const absl::Status prepared = PrepareSandbox(); !prepared.ok()) return fail(prepared);
   auto start =
-      ShimStart::Begin(context_.loop, context_.shim, folder_, [this, fail](absl::StatusOr<pid_t> pid) {
+      ShimStart::Begin(context_.loop, context_.shim, folder_, [this, fail](const absl::StatusOr<pid_t>& pid) {
         start_.reset();
         const absl::Status connected = pid.ok() ? Connect() : pid.status();
         if (!connected.ok()) return fail(connected);

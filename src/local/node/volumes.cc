@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 using Files = std::map<std::string, VolumeFile>;
 
-void Put(Files& files, std::string path, std::string bytes, int mode) {
+void Put(Files& files, const std::string& path, std::string bytes, int mode) {
   files[path] = {.path = path, .bytes = std::move(bytes), .mode = mode};
 }
 
