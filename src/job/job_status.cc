@@ -1,0 +1,104 @@
+#include "job/job_status.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace trainyard::job {
+
+std::string_view Print(State state) {
+  switch (state) {
+    case State::kCreated:
+      return "Created";
+    case State::kRunning:
+      return "Running";
+    case State::kRestarting:
+      return "Restarting";
+    case State::kSuspended:
+      return "Suspended";
+    case State::kSucceeded:
+      return "Succeeded";
+    case State::kFailed:
+      return "Failed";
+  }
+  return "";
+}
+
+std::optional<State> ParseState(std::string_view text) {
+  for (const State state : kStates) {
+    if (Print(state) == text) return state;
+  }
+  return std::nullopt;
+}
+
+std::string PrintAttempts(const std::map<int, int>& attempts) {
+  std::string out;
+  for (const auto& [index, attempt] : attempts) StrAppend(out, out.empty() ? "" : ",", index, ":", attempt);
+  return out;
+}
+
+std::optional<std::map<int, int>> ParseAttempts(std::string_view text) {
+  std::map<int, int> attempts;
+  if (text.empty()) return attempts;
+  for (const std::string_view part : Split(text, ',')) {
+    const std::size_t colon = part.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto index = ParseNumber<int>(part.substr(0, colon));
+    const auto attempt = ParseNumber<int>(part.substr(colon + 1));
+    if (!index || !attempt || *index < 0 || *attempt < 0) return std::nullopt;
+    attempts[*index] = *attempt;
+  }
+  return attempts;
+}
+
+const Condition* JobStatus::Current() const {
+  const auto found = std::ranges::find_if(conditions, &Condition::is_true);
+  return found == conditions.end() ? nullptr : &*found;
+}
+
+const Condition* JobStatus::Find(State type) const {
+  const auto found = std::ranges::find(conditions, type, &Condition::type);
+  return found == conditions.end() ? nullptr : &*found;
+}
+
+bool JobStatus::IsFinished() const {
+  const Condition* current = Current();
+  return current != nullptr && (current->type == State::kSucceeded || current->type == State::kFailed);
+}
+
+std::int64_t JobStatus::CountRestarts() const {
+  std::int64_t count = 0;
+  for (const auto& [name, role] : roles) count += role.restarts;
+  return count;
+}
+
+void JobStatus::Set(State type, bool is_true, std::string reason, std::string message, absl::Time now) {
+  if (IsFinished() && type != Current()->type) return;
+  Condition next{.type = type,
+                 .is_true = is_true,
+                 .reason = std::move(reason),
+                 .message = std::move(message),
+                 .updated = now,
+                 .changed = now};
+  const auto known = std::ranges::find(conditions, type, &Condition::type);
+  if (known != conditions.end()) {
+    if (known->is_true == is_true && known->reason == next.reason && known->message == next.message) return;
+    if (known->is_true == is_true) next.changed = known->changed;
+    conditions.erase(known);
+  }
+  if (is_true) {
+    for (Condition& other : conditions) {
+      if (!other.is_true) continue;
+      other.is_true = false;
+      other.updated = other.changed = now;
+    }
+    conditions.push_back(std::move(next));
+    return;
+  }
+  // The current state keeps the last place.
+  const auto current = std::ranges::find_if(conditions, &Condition::is_true);
+  conditions.insert(current, std::move(next));
+}
+
+}  // namespace trainyard::job

@@ -1,0 +1,90 @@
+// What is known of a job, as it is stored with it: all that must survive a crash.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "job/index_set.h"
+
+namespace trainyard::job {
+
+// Where a job stands. One is the current state; a job that has not got all its pods yet has none.
+//
+//                     all exist           all run
+//   (none) ──────────▶ Created ─────────▶ Running ──────────┐
+//                        │  ▲               │  ▲            │ those that decide have succeeded
+//        one failed, was │  │               ▼  │ all run    ├──────────────────────────▶ Succeeded
+//        lost or is gone └──┴─────────▶ Restarting ─────────┤
+//                                                           └──────────────────────────▶ Failed
+//   any but the last two ◀────▶ Suspended                     one failed for good, too many restarts,
+//                                                             the deadline, or a spec that is none
+enum class State : std::uint8_t { kCreated, kRunning, kRestarting, kSuspended, kSucceeded, kFailed };
+inline constexpr std::array kStates = {State::kCreated,   State::kRunning,   State::kRestarting,
+                                       State::kSuspended, State::kSucceeded, State::kFailed};
+std::string_view Print(State state);  // "Created", ...
+std::optional<State> ParseState(std::string_view text);
+
+struct Condition {
+  State type = State::kCreated;
+  bool is_true = false;  // it is the current state
+  std::string reason;    // CamelCase
+  std::string message;
+  absl::Time updated;
+  absl::Time changed;  // when is_true changed
+  bool operator==(const Condition&) const = default;
+};
+
+struct RoleStatus {
+  int active = 0;      // pods that run and have not completed
+  int succeeded = 0;   // indexes that have completed
+  int failed = 0;      // pods that have reached the phase Failed, since the job began
+  IndexSet completed;  // indexes that need no pod any more
+  // How often the pod of an index was made again. A pod carries the number that it was made under, so that
+  // one with a lower number is known to be of the past.
+  std::map<int, int> attempts;
+  std::int64_t restarts = 0;     // of containers and pods, as far as they count
+  std::int64_t settled = 0;      // those of them that no present pod tells of
+  std::int64_t disruptions = 0;  // pods made again through no fault of their own; these do not count
+  std::string last_cause;
+  std::optional<absl::Time> last_time;
+  bool operator==(const RoleStatus&) const = default;
+
+  int AttemptOf(int index) const {
+    const auto found = attempts.find(index);
+    return found == attempts.end() ? 0 : found->second;
+  }
+};
+
+// "1:2,3:1". Nothing: the text is no such map.
+std::string PrintAttempts(const std::map<int, int>& attempts);
+std::optional<std::map<int, int>> ParseAttempts(std::string_view text);
+
+struct JobStatus {
+  std::int64_t observed_generation = 0;
+  int ready = 0;   // pods that run or have completed
+  int wanted = 0;  // of so many
+  std::map<std::string, RoleStatus> roles;
+  std::optional<absl::Time> start_time;
+  std::optional<absl::Time> completion_time;
+  std::optional<absl::Time> last_reconcile_time;
+  std::vector<Condition> conditions;  // at most one of a type; the one that changed last stands last
+  bool operator==(const JobStatus&) const = default;
+
+  // The current state; null: none.
+  const Condition* Current() const;
+  const Condition* Find(State type) const;
+  bool IsFinished() const;
+  std::int64_t CountRestarts() const;
+
+  // Makes it the current state, or with is_true false records it without changing the current one. What is
+  // so already is not touched. Nothing leaves kSucceeded or kFailed.
+  void Set(State type, bool is_true, std::string reason, std::string message, absl::Time now);
+};
+
+}  // namespace trainyard::job

@@ -1,0 +1,87 @@
+// A job and its pods, services and nodes as they are observed at one moment: all that a plan is made from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "job/job_spec.h"
+#include "job/job_status.h"
+
+namespace trainyard::job {
+
+enum class Phase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+// kUnknown: the nodes cannot be seen. That is not the same as gone.
+enum class NodeHealth : std::uint8_t { kUnknown, kReady, kNotReady, kGone };
+
+// How a container ended.
+struct ContainerEnd {
+  std::string container;  // empty: the one that does the work
+  int exit_code = 0;
+  std::string reason;  // "OOMKilled", "Error"
+  absl::Time at = absl::InfinitePast();
+  absl::Duration ran;  // zero if it is not known
+  bool operator==(const ContainerEnd&) const = default;
+};
+
+struct Deletion {
+  absl::Time asked;  // from then on its end is nobody's fault
+  absl::Time due;    // by then it should be gone
+  bool operator==(const Deletion&) const = default;
+};
+
+struct PodView {
+  std::string name;
+  std::string uid;
+  std::string role;  // its slug; one that the spec does not have: it is of the past
+  int index = 0;
+  int attempt = 0;    // that it was made under
+  bool owned = true;  // false: nobody's, and ours to adopt
+  Phase phase = Phase::kPending;
+  bool main_runs = false;  // the container that does the work runs
+  // It has ended with 0, and not because it was told to go; it may have been started again since.
+  bool main_succeeded = false;
+  std::optional<ContainerEnd> end;  // the last end of a container, other than with 0; the main one's first
+  std::int64_t restarts = 0;        // of its containers, by the kubelet
+  std::string reason;               // of the pod: "Evicted"
+  std::string waits;                // why it does not run yet: "ImagePullBackOff"
+  bool disrupted = false;           // something other than itself ended it, or is about to
+  absl::Time since = absl::InfinitePast();  // when it last changed its phase, as far as is known
+  std::optional<Deletion> deletion;
+  std::string node;
+  NodeHealth node_health = NodeHealth::kUnknown;
+  std::optional<absl::Time> node_since;  // since when the node is as it is
+  bool operator==(const PodView&) const = default;
+
+  bool IsFinished() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
+};
+
+struct ServiceView {
+  std::string name;
+  std::string uid;
+  std::string role;
+  int index = 0;
+  bool owned = true;
+  bool leaving = false;
+  bool operator==(const ServiceView&) const = default;
+};
+
+struct JobView {
+  std::string name;
+  std::string ns;
+  std::string uid;
+  std::int64_t generation = 0;
+  bool leaving = false;  // it is being deleted
+  JobSpec spec;
+  std::string invalid;  // what is wrong with the spec, with the field's path; empty: nothing
+  JobStatus status;
+  std::vector<PodView> pods;
+  std::vector<ServiceView> services;
+  std::string trouble;                            // why something could not be made just now
+  absl::Duration node_grace = absl::Seconds(30);  // a node that is not ready for so long is lost
+};
+
+}  // namespace trainyard::job

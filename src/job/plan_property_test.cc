@@ -1,0 +1,184 @@
+// What holds of PlanJob whatever happens: random jobs in a world where anything may happen to their pods.
+#include <set>
+
+#include "gtest/gtest.h"
+#include "job/job_testing.h"
+#include "job/plan.h"
+#include "rapidcheck/gtest.h"
+
+namespace trainyard::job {
+namespace {
+
+JobView RandomJob() {
+  const auto restart = [] {
+    return *rc::gen::element(RestartPolicy::kAlways, RestartPolicy::kOnFailure, RestartPolicy::kNever,
+                             RestartPolicy::kExitCode);
+  };
+  std::vector<RoleSpec> roles;
+  roles.push_back(Role("Worker", *rc::gen::inRange(1, 4), restart(),
+                       *rc::gen::element(EndPolicy::kRank0, EndPolicy::kAll, EndPolicy::kAny)));
+  if (*rc::gen::arbitrary<bool>()) roles.push_back(Role("PS", *rc::gen::inRange(0, 3), restart()));
+  JobView job = Job(std::move(roles));
+  job.spec.clean = *rc::gen::element(CleanPolicy::kAll, CleanPolicy::kRunning, CleanPolicy::kNone);
+  if (*rc::gen::arbitrary<bool>()) job.spec.restart_limit = *rc::gen::inRange(0, 5);
+  if (*rc::gen::inRange(0, 4) == 0) job.spec.deadline = absl::Seconds(*rc::gen::inRange(10, 500));
+  return job;
+}
+
+PodView* RandomPod(World& world) {
+  if (world.view.pods.empty()) return nullptr;
+  return &world.view.pods[*rc::gen::inRange<std::size_t>(0, world.view.pods.size())];
+}
+
+// Something happens. Returns whether the spec was changed, after which counters of indexes may fall.
+bool Happen(World& world) {
+  PodView* pod = RandomPod(world);
+  const int exit_code = *rc::gen::element(0, 1, 130, 137, 143);
+  switch (*rc::gen::inRange(0, 12)) {
+    case 0:
+      world.RunAll();
+      return false;
+    case 1:
+      if (pod != nullptr && pod->main_runs) world.End(*pod, exit_code);
+      return false;
+    case 2:
+      if (pod != nullptr && pod->main_runs) world.Restart(*pod, exit_code);
+      return false;
+    case 3:
+      if (pod != nullptr && !pod->IsFinished()) world.Evict(*pod);
+      return false;
+    case 4:
+      if (pod != nullptr && !pod->node.empty()) {
+        world.LoseNode(*pod,
+                       *rc::gen::element(NodeHealth::kGone, NodeHealth::kNotReady, NodeHealth::kUnknown));
+      }
+      return false;
+    case 5:
+      if (pod != nullptr) world.Remove(*pod);
+      return false;
+    case 6:
+      if (!world.view.services.empty()) world.view.services.pop_back();
+      return false;
+    case 7:
+      world.view.spec.suspend = !world.view.spec.suspend;
+      return false;
+    case 8:
+      world.view.spec.roles[0].replicas = *rc::gen::inRange(1, 5);
+      return true;
+    case 9:
+      if (pod != nullptr && !pod->deletion) {
+        pod->deletion = Deletion{.asked = world.now, .due = world.now + absl::Seconds(30)};
+      }
+      return false;
+    case 10:
+      if (pod != nullptr && pod->deletion) world.Remove(*pod);
+      return false;
+    default:
+      world.Pass(absl::Seconds(*rc::gen::inRange(1, 400)));
+      return false;
+  }
+}
+
+void CheckSteady(const JobStatus& before, const JobStatus& after, bool scaled) {
+  if (before.IsFinished()) {
+    RC_ASSERT(after.IsFinished());
+    RC_ASSERT(after.Current()->type == before.Current()->type);
+    RC_ASSERT(after.completion_time == before.completion_time);
+  }
+  int current = 0;
+  std::set<State> types;
+  for (const Condition& condition : after.conditions) {
+    current += condition.is_true ? 1 : 0;
+    RC_ASSERT(types.insert(condition.type).second);
+  }
+  RC_ASSERT(current <= 1);
+  if (after.completion_time) {
+    RC_ASSERT(after.IsFinished());
+    const Condition* running = after.Find(State::kRunning);
+    RC_ASSERT((running == nullptr || !running->is_true));
+  }
+  for (const auto& [name, role] : before.roles) {
+    const RoleStatus& now = after.roles.at(name);
+    RC_ASSERT(now.restarts >= role.restarts);
+    RC_ASSERT(now.failed >= role.failed);
+    RC_ASSERT(now.disruptions >= role.disruptions);
+    if (!scaled) RC_ASSERT(now.succeeded >= role.succeeded);
+    for (const auto& [index, attempt] : role.attempts) {
+      if (!scaled) RC_ASSERT(now.AttemptOf(index) >= attempt);
+    }
+  }
+}
+
+// What must be stored before it is acted on.
+bool Raises(const JobStatus& before, const JobStatus& after) {
+  if (before.IsFinished() != after.IsFinished()) return true;
+  for (const auto& [name, role] : after.roles) {
+    const auto known = before.roles.find(name);
+    for (const auto& [index, attempt] : role.attempts) {
+      if (attempt > (known == before.roles.end() ? 0 : known->second.AttemptOf(index))) return true;
+    }
+  }
+  return false;
+}
+
+void CheckPlan(const JobView& view, const JobPlan& plan) {
+  RC_ASSERT((!Raises(view.status, plan.status) || plan.actions.empty()));
+  std::set<std::string> made;
+  for (const Action& action : plan.actions) {
+    const auto* create = std::get_if<CreatePod>(&action);
+    if (create == nullptr) continue;
+    RC_ASSERT(!view.status.IsFinished());
+    RC_ASSERT(!view.spec.suspend);
+    RC_ASSERT(made.insert(ShortName(create->role, create->index)).second);
+    for (const PodView& pod : view.pods) RC_ASSERT((pod.role != create->role || pod.index != create->index));
+  }
+}
+
+RC_GTEST_PROP(PlanJobProperties, HoldWhateverHappens, ()) {
+  World world(RandomJob());
+  const int steps = *rc::gen::inRange(1, 40);
+  for (int i = 0; i < steps; ++i) {
+    const bool scaled = i > 0 && Happen(world);
+    // Now and then the world goes on before the plan has come to its end.
+    const int most = *rc::gen::inRange(0, 3) == 0 ? 1 : 30;
+    for (int round = 0; round < most; ++round) {
+      const JobPlan plan = world.Plan();
+      RC_ASSERT((plan == world.Plan()));
+      CheckPlan(world.view, plan);
+      CheckSteady(world.view.status, plan.status, scaled);
+      const JobStatus before = world.view.status;
+      world.Step();
+      RC_ASSERT(!world.twice);
+      if (plan.actions.empty() && plan.status == before) break;
+      RC_ASSERT(round < 25);  // it comes to rest
+    }
+  }
+}
+
+// If nobody disturbs it any more, a job whose pods end well ends well, unless it has failed.
+RC_GTEST_PROP(PlanJobProperties, NeverHang, ()) {
+  World world(RandomJob());
+  const int steps = *rc::gen::inRange(0, 20);
+  for (int i = 0; i < steps; ++i) {
+    Happen(world);
+    world.Settle();
+  }
+  world.view.spec.suspend = false;
+  for (int i = 0; i < 100 && !world.view.status.IsFinished(); ++i) {
+    for (PodView& pod : world.view.pods) {
+      if (pod.main_runs && !pod.deletion && pod.node_health == NodeHealth::kReady) world.End(pod, 0);
+    }
+    RC_ASSERT(world.Settle() >= 0);
+    world.RunAll();
+    for (PodView& pod : world.view.pods) {
+      if (pod.node_health == NodeHealth::kUnknown) pod.node_health = NodeHealth::kReady;
+    }
+    std::erase_if(world.view.pods,
+                  [](const PodView& pod) { return pod.deletion && pod.node_health == NodeHealth::kReady; });
+    world.Pass(absl::Minutes(1));
+  }
+  RC_ASSERT(world.view.status.IsFinished());
+}
+
+}  // namespace
+}  // namespace trainyard::job

@@ -1,0 +1,53 @@
+// What follows the failure of one pod.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/time/time.h"
+#include "job/job_spec.h"
+#include "job/job_view.h"
+
+namespace trainyard::job {
+
+// Through whose doing a pod failed.
+enum class FailureCause : std::uint8_t {
+  kProgram,     // its own: a container ended with something other than 0
+  kDisruption,  // evicted, preempted, shut down with its node
+  kNodeLost,    // its node is gone or does not answer
+  kRejected,    // its node did not take it
+  kDeadline,    // it ran for longer than its own spec allows
+  kUnknown,     // it failed and says nothing
+};
+std::string_view Print(FailureCause cause);  // "Program", ...: for metrics
+
+struct PodFailure {
+  FailureCause cause = FailureCause::kUnknown;
+  std::optional<int> exit_code;
+  absl::Duration ran;  // before it failed; zero if it is not known
+};
+
+// Of a pod whose phase is Failed.
+PodFailure ClassifyFailure(const PodView& pod);
+// "exited 137 (OOMKilled) on node-2", "was evicted from node-2", "was lost with node-2": stands behind the
+// pod's name.
+std::string DescribeFailure(const PodView& pod, const PodFailure& failure);
+
+enum class RestartVerdict : std::uint8_t { kMakeAgain, kFailJob };
+
+struct RestartDecision {
+  RestartVerdict verdict = RestartVerdict::kMakeAgain;
+  bool counts = true;    // towards the job's limit
+  absl::Duration wait;   // after the failure, before the pod is made again
+  std::string_view why;  // the job fails: stands behind the description
+  bool operator==(const RestartDecision&) const = default;
+};
+
+// `attempt` is how often the pod was made again before. The first time is at once; after that it waits, 10 s
+// doubling to 5 min, unless the pod had run for a while. A disruption is never counted, or spot nodes would
+// fail every long job.
+RestartDecision DecideRestart(RestartPolicy policy, const PodFailure& failure, int attempt);
+
+}  // namespace trainyard::job

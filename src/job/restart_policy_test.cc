@@ -1,0 +1,113 @@
+#include "job/restart_policy.h"
+
+#include "gtest/gtest.h"
+
+namespace trainyard::job {
+namespace {
+
+constexpr PodFailure Exit(int code) { return {.cause = FailureCause::kProgram, .exit_code = code}; }
+
+struct Row {
+  RestartPolicy policy;
+  PodFailure failure;
+  RestartVerdict verdict;
+  bool counts;
+};
+
+TEST(DecideRestart, FollowsTheTable) {
+  using enum RestartPolicy;
+  using enum FailureCause;
+  using enum RestartVerdict;
+  const Row rows[] = {
+      {kAlways, Exit(1), kMakeAgain, true},
+      {kAlways, Exit(137), kMakeAgain, true},
+      {kAlways, {.cause = kDisruption}, kMakeAgain, false},
+      {kAlways, {.cause = kNodeLost}, kMakeAgain, false},
+      {kAlways, {.cause = kDeadline}, kMakeAgain, true},
+      {kOnFailure, Exit(1), kMakeAgain, true},
+      {kOnFailure, {.cause = kDisruption}, kMakeAgain, false},
+      {kOnFailure, {.cause = kRejected}, kMakeAgain, false},
+      {kOnFailure, {.cause = kUnknown}, kMakeAgain, true},
+      {kNever, Exit(1), kFailJob, true},
+      {kNever, Exit(137), kFailJob, true},
+      {kNever, {.cause = kDisruption}, kFailJob, true},
+      {kNever, {.cause = kNodeLost}, kFailJob, true},
+      {kExitCode, Exit(1), kFailJob, true},
+      {kExitCode, Exit(127), kFailJob, true},
+      {kExitCode, Exit(128), kMakeAgain, true},
+      {kExitCode, Exit(130), kMakeAgain, true},
+      {kExitCode, Exit(137), kMakeAgain, true},
+      {kExitCode, Exit(143), kMakeAgain, true},
+      {kExitCode, Exit(255), kMakeAgain, true},
+      {kExitCode, {.cause = kDisruption}, kMakeAgain, false},
+      {kExitCode, {.cause = kDisruption, .exit_code = 1}, kMakeAgain, false},
+      {kExitCode, {.cause = kNodeLost}, kMakeAgain, false},
+      {kExitCode, {.cause = kRejected}, kMakeAgain, false},
+      {kExitCode, {.cause = kDeadline}, kFailJob, true},
+      {kExitCode, {.cause = kUnknown}, kMakeAgain, true},
+  };
+  for (const Row& row : rows) {
+    const RestartDecision decision = DecideRestart(row.policy, row.failure, 0);
+    const std::string what = std::string(Print(row.failure.cause)) + " " +
+                             std::to_string(row.failure.exit_code.value_or(-1)) + " under " +
+                             std::to_string(static_cast<int>(row.policy));
+    EXPECT_EQ(decision.verdict, row.verdict) << what;
+    EXPECT_TRUE(row.verdict != kMakeAgain || decision.counts == row.counts) << what;
+    EXPECT_EQ(decision.why.empty(), row.verdict == kMakeAgain) << what;
+    EXPECT_EQ(decision.wait, absl::ZeroDuration()) << "the first time is at once: " << what;
+  }
+}
+
+TEST(DecideRestart, WaitsLongerEachTimeUpToFiveMinutes) {
+  const int seconds[] = {0, 10, 20, 40, 80, 160, 300, 300};
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    EXPECT_EQ(DecideRestart(RestartPolicy::kExitCode, Exit(137), attempt).wait,
+              absl::Seconds(seconds[attempt]))
+        << attempt;
+  }
+  EXPECT_EQ(DecideRestart(RestartPolicy::kExitCode, Exit(137), 1'000'000).wait, absl::Minutes(5));
+}
+
+TEST(DecideRestart, DoesNotWaitAfterALongRun) {
+  PodFailure failure = Exit(137);
+  failure.ran = absl::Minutes(10);
+  EXPECT_EQ(DecideRestart(RestartPolicy::kExitCode, failure, 5).wait, absl::ZeroDuration());
+}
+
+TEST(DecideRestart, DoesNotWaitForALostNode) {
+  EXPECT_EQ(DecideRestart(RestartPolicy::kAlways, {.cause = FailureCause::kNodeLost}, 5).wait,
+            absl::ZeroDuration());
+}
+
+PodView Failed(std::string reason) {
+  return {.phase = Phase::kFailed, .reason = std::move(reason), .node = "node-2"};
+}
+
+TEST(ClassifyFailure, KnowsWhoseDoingItWas) {
+  EXPECT_EQ(ClassifyFailure(Failed("Evicted")).cause, FailureCause::kDisruption);
+  EXPECT_EQ(ClassifyFailure(Failed("Preempting")).cause, FailureCause::kDisruption);
+  EXPECT_EQ(ClassifyFailure(Failed("NodeLost")).cause, FailureCause::kDisruption);
+  EXPECT_EQ(ClassifyFailure(Failed("OutOfcpu")).cause, FailureCause::kRejected);
+  EXPECT_EQ(ClassifyFailure(Failed("DeadlineExceeded")).cause, FailureCause::kDeadline);
+  EXPECT_EQ(ClassifyFailure(Failed("")).cause, FailureCause::kUnknown);
+  PodView pod = Failed("");
+  pod.end = ContainerEnd{.exit_code = 137, .reason = "OOMKilled"};
+  EXPECT_EQ(ClassifyFailure(pod).cause, FailureCause::kProgram);
+  pod.disrupted = true;
+  EXPECT_EQ(ClassifyFailure(pod).cause, FailureCause::kDisruption);
+}
+
+TEST(DescribeFailure, SaysWhatAndWhere) {
+  PodView pod = Failed("");
+  pod.end = ContainerEnd{.exit_code = 137, .reason = "OOMKilled"};
+  EXPECT_EQ(DescribeFailure(pod, ClassifyFailure(pod)), "exited 137 (OOMKilled) on node-2");
+  pod.end->container = "sidecar";
+  EXPECT_EQ(DescribeFailure(pod, ClassifyFailure(pod)),
+            "exited 137 (OOMKilled) in container sidecar on node-2");
+  EXPECT_EQ(DescribeFailure(Failed("Evicted"), ClassifyFailure(Failed("Evicted"))),
+            "was disrupted (Evicted) on node-2");
+  EXPECT_EQ(DescribeFailure(pod, {.cause = FailureCause::kNodeLost}), "was lost with node-2");
+}
+
+}  // namespace
+}  // namespace trainyard::job
