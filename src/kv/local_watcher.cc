@@ -28,7 +28,9 @@ absl::StatusOr<WatchBatch> LocalWatcher::Next(absl::Duration timeout) {
     {
       MutexLock lock(mu_);
       while (ReadyState() == Ready::kNo) {
-        if (!changed_.WaitUntil(mu_, deadline) && ReadyState() == Ready::kNo) {
+        // Who does not want to wait is not made to.
+        const bool signalled = timeout > absl::ZeroDuration() && changed_.WaitUntil(mu_, deadline);
+        if (!signalled && ReadyState() == Ready::kNo) {
           announced_ = false;
           return absl::DeadlineExceededError("no event in time");
         }
