@@ -13,6 +13,8 @@ std::unique_ptr<Command> NewKvPut();
 std::unique_ptr<Command> NewKvDel();
 std::unique_ptr<Command> NewKvRange();
 std::unique_ptr<Command> NewKvWatch();
+std::unique_ptr<Command> NewOperator();
+std::unique_ptr<Command> NewPlan();
 std::unique_ptr<Command> NewVersion();
 std::unique_ptr<Command> NewUp();
 std::unique_ptr<Command> NewDown();

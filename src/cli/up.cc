@@ -1,7 +1,5 @@
 // trainyard up
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,10 +13,13 @@
 #include "base/text.h"
 #include "cli/cluster_common.h"
 #include "cli/commands.h"
+#include "cli/ending_signals.h"
 #include "cli/event_lines.h"
 #include "kube/quantity.h"
 #include "local/cluster/cluster.h"
 #include "local/node/end_pods.h"
+#include "operator/definitions.h"
+#include "operator/operator.h"
 
 namespace trainyard::cli {
 namespace {
@@ -54,14 +55,6 @@ absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::stri
     capacity[std::string(name)] = quantity;
   }
   return capacity;
-}
-
-// Those that end the cluster; blocked before the first thread starts, so that Await() alone gets them.
-sigset_t EndingSignals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
-  return signals;
 }
 
 class Up final : public Command {
@@ -100,6 +93,8 @@ class Up final : public Command {
                     .value = "TIME",
                     .help = "A node without a heartbeat for so long is not ready (10s)"},
                    node_grace_);
+    flags.Switch({.name = "--no-operator", .help = "Without the operator for training jobs, and their kinds"},
+                 no_operator_);
   }
 
   absl::Status Run() override {
@@ -124,9 +119,14 @@ class Up final : public Command {
   using Tell = std::function<void(const absl::StatusOr<std::string>& server)>;
 
   absl::Status Serve(const Tell& tell) {
-    const sigset_t signals = EndingSignals();
-    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    const EndingSignals signals;
     auto cluster = local::Cluster::Start(options_);
+    std::unique_ptr<ops::Operator> running_operator;
+    if (cluster.ok() && !no_operator_) {
+      auto started = StartOperator(**cluster);
+      if (started.ok()) running_operator = *std::move(started);
+      if (!started.ok()) cluster = started.status();
+    }
     if (tell) tell(cluster.ok() ? absl::StatusOr<std::string>((*cluster)->server()) : cluster.status());
     if (!cluster.ok()) return cluster.status();
     if (!tell) Welcome((*cluster)->server());
@@ -134,13 +134,12 @@ class Up final : public Command {
       EventLines lines((*cluster)->transport(),
                        [](std::string_view line) { std::cout << line << std::endl; });
       // When it has settled it gives back what only its start needed.
-      constexpr timespec kSettled{.tv_sec = 1, .tv_nsec = 0};
-      if (::sigtimedwait(&signals, nullptr, &kSettled) < 0) {
+      if (!signals.AwaitFor(absl::Seconds(1))) {
         ReturnMemory();
-        int signal = 0;
-        ::sigwait(&signals, &signal);
+        signals.Await();
       }
     }
+    running_operator.reset();
     cluster->reset();
     const int left = local::node::CountPods(options_.home.root);
     if (ephemeral_) return local::node::EndPods(options_.home.root, kEphemeralGrace);
@@ -150,6 +149,16 @@ class Up final : public Command {
                 << "`trainyard up` takes up what runs, `trainyard down` ends it\n";
     }
     return absl::OkStatus();
+  }
+
+  // In this very process: jobs of our kinds just work.
+  absl::StatusOr<std::unique_ptr<ops::Operator>> StartOperator(local::Cluster& cluster) const {
+    kube::Api api(cluster.transport(), Clock::System(), IdSource::Random());
+    TY_RETURN_IF_ERROR(ops::InstallDefinitions(api));
+    ops::OperatorOptions options;
+    // A node that this cluster calls not ready has had its grace.
+    options.controller.node_grace = absl::ZeroDuration();
+    return ops::Operator::Start(cluster.transport(), Clock::System(), std::move(options));
   }
 
   void Welcome(const std::string& server) const {
@@ -219,6 +228,7 @@ class Up final : public Command {
   HomeFlag home_;
   bool detach_ = false;
   bool ephemeral_ = false;
+  bool no_operator_ = false;
   std::optional<std::int64_t> nodes_;
   std::string capacity_;
   std::optional<std::int64_t> port_;

@@ -1,0 +1,114 @@
+// trainyard plan
+#include <iostream>
+#include <iterator>
+
+#include "base/clock.h"
+#include "base/document.h"
+#include "base/files.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "base/yaml.h"
+#include "cli/commands.h"
+#include "cli/kube_common.h"
+#include "cli/kv_common.h"
+#include "kube/curl_transport.h"
+#include "operator/preview.h"
+#include "operator/tfjob.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{16} * 1024 * 1024;
+
+class Plan final : public Command {
+ public:
+  std::string name() const override { return "plan"; }
+  std::string summary() const override { return "Show what the operator would do for a job now, and why"; }
+  std::string details() const override {
+    return "Nothing is changed. For a file, what would be done if it were submitted now; a job that is not\n"
+           "valid is told with the field that is wrong, and exit code 1.\n\n"
+           "Examples:\n"
+           "  trainyard plan -f examples/tfjob/dist-mnist.yaml\n"
+           "  trainyard plan tfjob/dist-mnist -n team-a";
+  }
+
+  void Declare(Flags& flags) override {
+    flags.OptionalArgument("JOB", "tfjob/NAME, of the cluster", job_);
+    flags.Text(
+        {.name = "-f,--filename", .value = "FILE", .help = "A file of jobs instead; - is standard input"},
+        file_);
+    flags.Text({.name = "-n,--namespace", .value = "NAME", .help = "Where the job is (the current one)"},
+               ns_);
+    flags.Text(
+        {.name = "-o,--output", .value = "FORMAT", .help = "text or json (text)", .one_of = {"text", "json"}},
+        output_);
+    kube_.Declare(flags);
+  }
+
+  absl::Status Run() override {
+    if (job_.has_value() == !file_.empty()) return UsageError("name a job, as tfjob/NAME, or a file with -f");
+    return job_ ? PlanLive() : PlanFile();
+  }
+
+ private:
+  absl::Status PlanLive() {
+    const std::size_t slash = job_->find('/');
+    const std::string kind = job_->substr(0, slash);
+    if (slash == std::string::npos || (kind != "tfjob" && kind != "tfjobs" && kind != "tfj")) {
+      return UsageError(StrCat("'", Escaped(*job_), "' is no job: tfjob/NAME"));
+    }
+    TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
+    const kube::ObjectKey key{ns_.empty() ? config.ns : ns_, job_->substr(slash + 1)};
+    TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
+    kube::Api api(*transport, Clock::System(), IdSource::Random());
+    TY_ASSIGN_OR_RETURN(const job::JobView view, ops::ViewLive(kind_, api, Clock::System(), key));
+    return Show(view);
+  }
+
+  absl::Status PlanFile() {
+    std::string text;
+    if (file_ == "-") {
+      text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    } else {
+      TY_ASSIGN_OR_RETURN(text, ReadFile(file_, kMostBytes));
+    }
+    const auto documents = ParseJsonOrYaml(text);
+    if (!documents.ok()) return Annotate(documents.status(), file_);
+    int jobs = 0;
+    absl::Status invalid;
+    for (const Document& document : *documents) {
+      // A file may bring along what its jobs need.
+      if (StringAt(document, {"kind"}) != kind_.resource().kind) continue;
+      ++jobs;
+      const auto view = ops::ViewNew(kind_, document);
+      if (!view.ok()) return Annotate(view.status(), file_);
+      if (!view->invalid.empty()) {
+        invalid = absl::InvalidArgumentError(StrCat(view->spec.kind, " ", view->name, ": ", view->invalid));
+        continue;
+      }
+      TY_RETURN_IF_ERROR(Show(*view));
+    }
+    if (jobs == 0)
+      return absl::InvalidArgumentError(StrCat(file_, ": there is no ", kind_.resource().kind, " in it"));
+    return invalid;
+  }
+
+  absl::Status Show(const job::JobView& view) const {
+    const job::JobPlan plan = job::PlanJob(view, Clock::System().Now());
+    if (output_ == "json") return Print(StrCat(PrintJson(ops::PlanToJson(view, plan)), "\n"));
+    return Print(ops::PrintPlan(view, plan));
+  }
+
+  std::optional<std::string> job_;
+  std::string file_;
+  std::string ns_;
+  std::string output_ = "text";
+  KubeFlags kube_;
+  const ops::TfJobKind kind_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewPlan() { return std::make_unique<Plan>(); }
+
+}  // namespace trainyard::cli

@@ -1,0 +1,233 @@
+#include "operator/act.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "job/names.h"
+
+namespace trainyard::ops {
+namespace {
+
+using kube::ObjectKey;
+using kube::Resource;
+
+// One action, and the object that it is about.
+struct Step {
+  const job::Action* action;
+  ObjectKey object;
+};
+
+class Actor {
+ public:
+  Actor(kube::Api& api, Caches& caches, const Kind& kind, const CompactJob& job)
+      : api_(api), caches_(caches), kind_(kind), job_(job), owner_(job.meta.Key()) {}
+
+  ActResult Do(const std::vector<job::Action>& actions) {
+    for (const job::Action& action : actions) {
+      std::visit([&](const auto& one) { Prepare(action, one); }, action);
+    }
+    auto answers = api_.Do(std::move(operations_));
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      std::visit([&](const auto& one) { Settle(steps_[i], one, answers[i]); }, *steps_[i].action);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void Add(const job::Action& action, ObjectKey object, kube::Operation operation) {
+    steps_.push_back({&action, std::move(object)});
+    operations_.push_back(std::move(operation));
+  }
+  ObjectKey Named(std::string name) const { return {owner_.ns, std::move(name)}; }
+  ObjectKey NameOf(std::string_view role, int index) const {
+    return Named(job::PodName(job_.meta.name, job_.meta.uid, role, index));
+  }
+  const ObjectMaker& maker() {
+    if (maker_ == nullptr) maker_ = kind_.NewMaker(job_);
+    return *maker_;
+  }
+
+  // ---- before the requests
+
+  void Prepare(const job::Action& action, const job::CreatePod& create) {
+    ObjectKey key = NameOf(create.role, create.index);
+    caches_.pod_writes().ExpectCreation(owner_, key);
+    Add(action, key,
+        kube::CreateOperation(Resource::Pods(), owner_.ns,
+                              maker().MakePod(create.role, create.index, create.attempt)));
+  }
+  void Prepare(const job::Action& action, const job::CreateService& create) {
+    ObjectKey key = NameOf(create.role, create.index);
+    caches_.service_writes().ExpectCreation(owner_, key);
+    Add(action, key,
+        kube::CreateOperation(Resource::Services(), owner_.ns,
+                              maker().MakeService(create.role, create.index)));
+  }
+  void Prepare(const job::Action& action, const job::DeletePod& remove) {
+    ObjectKey key = Named(remove.name);
+    caches_.pod_writes().ExpectDeletion(owner_, key, remove.uid);
+    kube::DeleteOptions options{.uid = remove.uid};
+    if (remove.force) options.grace_seconds = 0;
+    Add(action, key, kube::DeleteOperation(Resource::Pods(), key, options));
+  }
+  void Prepare(const job::Action& action, const job::DeleteService& remove) {
+    ObjectKey key = Named(remove.name);
+    caches_.service_writes().ExpectDeletion(owner_, key, remove.uid);
+    Add(action, key, kube::DeleteOperation(Resource::Services(), key, {.uid = remove.uid}));
+  }
+  void Prepare(const job::Action& action, const job::AdoptPod& adopt) {
+    const auto pod = caches_.FindPod(Named(adopt.name));
+    if (pod != nullptr) PrepareAdoption(action, Resource::Pods(), pod->meta);
+  }
+  void Prepare(const job::Action& action, const job::AdoptService& adopt) {
+    const auto service = caches_.FindService(Named(adopt.name));
+    if (service != nullptr) PrepareAdoption(action, Resource::Services(), service->meta);
+  }
+  void Prepare(const job::Action& action, const job::DeleteJob&) {
+    Add(action, owner_,
+        kube::DeleteOperation(kind_.resource(), owner_,
+                              {.propagation = kube::Propagation::kBackground, .uid = job_.meta.uid}));
+  }
+
+  void PrepareAdoption(const job::Action& action, const Resource& resource, const kube::ObjectMeta& meta) {
+    const auto place = kind_.FindPlace(meta);
+    if (!place || !JobStillLives()) return;
+    const Object patch{
+        {"metadata", Object{{"uid", meta.uid},
+                            {"resourceVersion", meta.resource_version},
+                            {"labels", kind_.LabelsOf(job_.meta, *place)},
+                            {"ownerReferences", Array{Object{{"apiVersion", kind_.resource().ApiVersion()},
+                                                             {"kind", kind_.resource().kind},
+                                                             {"name", job_.meta.name},
+                                                             {"uid", job_.meta.uid},
+                                                             {"controller", true},
+                                                             {"blockOwnerDeletion", true}}}}}}};
+    Add(action, meta.Key(),
+        kube::PatchOperation(resource, meta.Key(), PrintJson(patch), {.type = kube::PatchType::kStrategic}));
+  }
+  // A cache may be behind, and what is adopted by the dead dies.
+  bool JobStillLives() {
+    if (!lives_) {
+      const auto text = api_.Get(kind_.resource(), owner_);
+      const auto meta = text.ok() ? kube::ParseObjectMeta(*text) : text.status();
+      lives_ = meta.ok() && meta->uid == job_.meta.uid && !meta->deletion_time;
+    }
+    return *lives_;
+  }
+
+  // ---- after them
+
+  void Settle(const Step& step, const job::CreatePod&, const absl::StatusOr<std::string>& answer) {
+    if (Created(step, caches_.pod_writes(), Resource::Pods(), answer)) ++result_.pods_created;
+  }
+  void Settle(const Step& step, const job::CreateService&, const absl::StatusOr<std::string>& answer) {
+    if (Created(step, caches_.service_writes(), Resource::Services(), answer)) ++result_.services_created;
+  }
+  void Settle(const Step& step, const job::DeletePod& remove, const absl::StatusOr<std::string>& answer) {
+    if (Deleted(step, caches_.pod_writes(), remove.uid, "pod", answer.status())) ++result_.pods_deleted;
+  }
+  void Settle(const Step& step, const job::DeleteService& remove, const absl::StatusOr<std::string>& answer) {
+    if (Deleted(step, caches_.service_writes(), remove.uid, "service", answer.status()))
+      ++result_.services_deleted;
+  }
+  void Settle(const Step& step, const job::AdoptPod&, const absl::StatusOr<std::string>& answer) {
+    Adopted(step, caches_.pod_writes(), "pod", answer);
+  }
+  void Settle(const Step& step, const job::AdoptService&, const absl::StatusOr<std::string>& answer) {
+    Adopted(step, caches_.service_writes(), "service", answer);
+  }
+  void Settle(const Step& step, const job::DeleteJob&, const absl::StatusOr<std::string>& answer) {
+    if (answer.ok() || kube::IsNotFound(answer.status()) || kube::IsConflict(answer.status())) {
+      return Done(step);
+    }
+    Fail("the job", step, answer.status());
+  }
+
+  bool Created(const Step& step, kube::Expectations& writes, const Resource& resource,
+               const absl::StatusOr<std::string>& answer) {
+    auto meta =
+        answer.ok() ? kube::ParseObjectMeta(*answer) : absl::StatusOr<kube::ObjectMeta>(answer.status());
+    const bool made = meta.ok();
+    if (!made && kube::IsAlreadyExists(answer.status())) meta = ReadOwn(resource, step.object);
+    if (!meta.ok()) {
+      writes.CreationFailed(owner_, step.object);
+      Fail(resource.kind == "Pod" ? "pod" : "service", step, meta.status());
+      return false;
+    }
+    writes.CreationDone(owner_, step.object, meta->uid, meta->resource_version);
+    Done(step);
+    return made;
+  }
+
+  // It exists: a write of ours whose answer was lost, or somebody else's.
+  absl::StatusOr<kube::ObjectMeta> ReadOwn(const Resource& resource, const ObjectKey& key) {
+    TY_ASSIGN_OR_RETURN(std::string text, api_.Get(resource, key));
+    TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
+    if (meta.controller && meta.controller->uid == std::string_view(job_.meta.uid)) {
+      if (!kind_.FindPlace(meta))
+        return absl::AlreadyExistsError("exists without our labels; delete it or label it");
+      return meta;
+    }
+    if (!meta.controller)
+      return absl::AlreadyExistsError("exists, belongs to nobody and does not carry our labels");
+    return absl::AlreadyExistsError(
+        StrCat("exists and belongs to ", meta.controller->kind.view(), " ", meta.controller->name.view()));
+  }
+
+  bool Deleted(const Step& step, kube::Expectations& writes, const std::string& uid, std::string_view what,
+               const absl::Status& status) {
+    if (status.ok()) {
+      Done(step);
+      return true;
+    }
+    writes.DeletionFailed(owner_, step.object, uid);
+    // It is gone, or another has its name by now.
+    if (!kube::IsNotFound(status) && !kube::IsConflict(status)) Fail(what, step, status);
+    return false;
+  }
+
+  void Adopted(const Step& step, kube::Expectations& writes, std::string_view what,
+               const absl::StatusOr<std::string>& answer) {
+    if (answer.ok()) {
+      if (const auto meta = kube::ParseObjectMeta(*answer); meta.ok()) {
+        writes.ExpectVersion(owner_, step.object, meta->resource_version);
+      }
+      return Done(step);
+    }
+    if (!kube::IsNotFound(answer.status()) && !kube::IsConflict(answer.status()))
+      Fail(what, step, answer.status());
+  }
+
+  void Done(const Step& step) { result_.done.push_back(job::Print(*step.action)); }
+  void Fail(std::string_view what, const Step& step, const absl::Status& status) {
+    std::string error = StrCat(what, " ", step.object.name, ": ", Message(status));
+    if (std::ranges::find(result_.errors, error) == result_.errors.end())
+      result_.errors.push_back(std::move(error));
+  }
+
+  kube::Api& api_;
+  Caches& caches_;
+  const Kind& kind_;
+  const CompactJob& job_;
+  const ObjectKey owner_;
+  std::unique_ptr<ObjectMaker> maker_;
+  std::optional<bool> lives_;
+  std::vector<Step> steps_;
+  std::vector<kube::Operation> operations_;
+  ActResult result_;
+};
+
+}  // namespace
+
+ActResult Act(kube::Api& api, Caches& caches, const Kind& kind, const CompactJob& job,
+              const std::vector<job::Action>& actions) {
+  if (actions.empty()) return {};
+  return Actor(api, caches, kind, job).Do(actions);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,30 @@
+// Does what a plan says: all of it at once, each write with its precondition, and remembers what it wrote
+// until the caches have seen it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "job/plan.h"
+#include "kube/api.h"
+#include "operator/caches.h"
+#include "operator/kind.h"
+
+namespace trainyard::ops {
+
+struct ActResult {
+  int pods_created = 0;
+  int pods_deleted = 0;
+  int services_created = 0;
+  int services_deleted = 0;
+  std::vector<std::string> errors;  // "pod default/x: forbidden: ..."; different ones
+  std::vector<std::string> done;    // "create pod worker-0: ...", for the log
+  bool ok() const { return errors.empty(); }
+};
+
+// What is so already counts as done. An error leaves the others alone.
+ActResult Act(kube::Api& api, Caches& caches, const Kind& kind, const CompactJob& job,
+              const std::vector<job::Action>& actions);
+
+}  // namespace trainyard::ops

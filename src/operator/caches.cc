@@ -1,0 +1,211 @@
+#include "operator/caches.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "operator/labels.h"
+
+namespace trainyard::ops {
+namespace {
+
+// What is nobody's is found by the name of the job in its labels.
+std::string OrphanIndex(std::string_view ns, std::string_view job) { return StrCat("orphan:", ns, "/", job); }
+
+template <typename T>
+typename kube::Cache<T>::IndexBy IndexByOwner(const Kind& kind) {
+  return [&kind](const T& object, std::vector<std::string>& values) {
+    if (object.meta.controller) {
+      values.emplace_back(object.meta.controller->uid.view());
+    } else if (const auto place = kind.FindPlace(object.meta)) {
+      values.push_back(OrphanIndex(object.meta.ns, place->job));
+    }
+  };
+}
+
+// One that another job of the same name has left behind is not ours to take.
+bool MayAdopt(const kube::ObjectMeta& meta, const CompactJob& job) {
+  const std::string_view uid = meta.labels.Get(kJobUidLabel);
+  return (uid.empty() || uid == job.meta.uid) && !meta.deletion_time;
+}
+
+kube::WatcherOptions Watching(const kube::Resource& resource, std::string ns, std::string_view labels = "") {
+  return {.resource = resource, .ns = std::move(ns), .label_selector = std::string(labels)};
+}
+
+}  // namespace
+
+Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
+               std::function<void(const kube::ObjectKey&)> wake)
+    : api_(api),
+      clock_(clock),
+      kind_(kind),
+      seeds_(options.seed ? IdSource(*options.seed) : IdSource::Random()),
+      wake_(std::move(wake)),
+      job_writes_(clock),
+      pod_writes_(clock),
+      service_writes_(clock),
+      jobs_(api, clock, IdSource(NextSeed()), Watching(kind.resource(), options.ns),
+            [this](std::string json) { return kind_.Decode(std::move(json)); }),
+      pods_(api, clock, IdSource(NextSeed()),
+            Watching(kube::Resource::Pods(), options.ns, kind.label_selector()),
+            [](std::string json) {
+              return kube::ParsePod(std::move(json), {.annotations = {std::string(kAttemptAnnotation)}});
+            }),
+      services_(api, clock, IdSource(NextSeed()),
+                Watching(kube::Resource::Services(), options.ns, kind.label_selector()),
+                [](std::string json) { return kube::ParseService(std::move(json)); }),
+      nodes_(api, clock, IdSource(NextSeed()), Watching(kube::Resource::Nodes(), ""),
+             [](std::string json) { return kube::ParseNode(std::move(json)); }),
+      pods_by_owner_(pods_.AddIndex(IndexByOwner<kube::CompactPod>(kind))),
+      pods_by_node_(pods_.AddIndex([](const kube::CompactPod& pod, std::vector<std::string>& values) {
+        if (!pod.node.empty()) values.emplace_back(pod.node.view());
+      })),
+      services_by_owner_(services_.AddIndex(IndexByOwner<kube::CompactService>(kind))) {
+  // Writes are seen before anybody is woken, or a pass could run that does not believe its own eyes.
+  jobs_.OnChange([this](const auto& change) { JobChanged(change); });
+  jobs_.OnVersion([this](std::string_view version) { job_writes_.SeenUpTo(version); });
+  pods_.OnChange([this](const auto& change) {
+    pod_writes_.Seen(change);
+    ChildChanged(change);
+  });
+  pods_.OnVersion([this](std::string_view version) { pod_writes_.SeenUpTo(version); });
+  services_.OnChange([this](const auto& change) {
+    service_writes_.Seen(change);
+    ChildChanged(change);
+  });
+  services_.OnVersion([this](std::string_view version) { service_writes_.SeenUpTo(version); });
+  nodes_.OnChange([this](const auto& change) { NodeChanged(change); });
+}
+
+std::uint64_t Caches::NextSeed() { return seeds_.Next(); }
+
+void Caches::Start() {
+  jobs_.Start();
+  pods_.Start();
+  services_.Start();
+  nodes_.Start();
+}
+
+void Caches::Stop() {
+  jobs_.Stop();
+  pods_.Stop();
+  services_.Stop();
+  nodes_.Stop();
+}
+
+// Without the nodes: who may not see them works all the same, and takes none for lost.
+absl::Status Caches::WaitForSync(absl::Duration timeout) {
+  TY_RETURN_IF_ERROR(jobs_.WaitForSync(timeout));
+  TY_RETURN_IF_ERROR(pods_.WaitForSync(timeout));
+  return services_.WaitForSync(timeout);
+}
+
+bool Caches::HasSynced() const { return jobs_.HasSynced() && pods_.HasSynced() && services_.HasSynced(); }
+
+bool Caches::Step() {
+  bool came = false;
+  for (kube::InformerBase* informer :
+       {static_cast<kube::InformerBase*>(&jobs_), static_cast<kube::InformerBase*>(&pods_),
+        static_cast<kube::InformerBase*>(&services_), static_cast<kube::InformerBase*>(&nodes_)}) {
+    const auto progress = informer->Step(absl::ZeroDuration());
+    came |= !progress.idle && progress.wait == absl::ZeroDuration();
+  }
+  return came;
+}
+
+kube::Expectations::Verdict Caches::Check(const kube::ObjectKey& job) {
+  kube::Expectations::Verdict verdict = job_writes_.Check(job);
+  for (kube::Expectations* writes : {&pod_writes_, &service_writes_}) {
+    kube::Expectations::Verdict other = writes->Check(job);
+    if (!other.caught_up) {
+      verdict.wait = verdict.caught_up ? other.wait : std::min(verdict.wait, other.wait);
+      verdict.caught_up = false;
+    }
+    for (std::string& write : other.given_up) verdict.given_up.push_back(std::move(write));
+  }
+  return verdict;
+}
+
+job::JobView Caches::Observe(const CompactJob& job) {
+  job::JobView view{.name = job.meta.name,
+                    .ns = std::string(job.meta.ns.view()),
+                    .uid = job.meta.uid,
+                    .generation = job.meta.generation,
+                    .leaving = job.meta.deletion_time.has_value(),
+                    .spec = job.spec,
+                    .invalid = job.invalid,
+                    .status = job.status};
+  const std::string orphan = OrphanIndex(view.ns, view.name);
+  const auto find_node = [this](std::string_view name) { return FindNode(name); };
+  for (const std::string_view owner : {std::string_view(job.meta.uid), std::string_view(orphan)}) {
+    for (const auto& pod : pods_.cache().ListBy(pods_by_owner_, owner)) {
+      if (owner == orphan && !MayAdopt(pod->meta, job)) continue;
+      auto place = kind_.FindPlace(pod->meta);
+      if (!place) continue;
+      view.pods.push_back(ObservePod(*pod, *std::move(place), kind_.main_container(), find_node));
+    }
+    for (const auto& service : services_.cache().ListBy(services_by_owner_, owner)) {
+      if (owner == orphan && !MayAdopt(service->meta, job)) continue;
+      auto place = kind_.FindPlace(service->meta);
+      if (!place) continue;
+      view.services.push_back(ObserveService(*service, *std::move(place)));
+    }
+  }
+  return view;
+}
+
+NodeSight Caches::FindNode(std::string_view name) {
+  if (const auto node = nodes_.cache().Get({"", std::string(name)})) return ObserveNode(*node);
+  if (!nodes_.HasSynced()) return {};
+  {
+    MutexLock lock(mu_);
+    if (gone_nodes_.contains(name)) return {.health = job::NodeHealth::kGone};
+  }
+  // A cache may be behind; gone is only what the server says is.
+  const auto answer = api_.Get(kube::Resource::Nodes(), {"", std::string(name)});
+  if (answer.ok() || !kube::IsNotFound(answer.status())) return {};
+  MutexLock lock(mu_);
+  gone_nodes_.emplace(name);
+  return {.health = job::NodeHealth::kGone};
+}
+
+void Caches::JobChanged(const kube::Change<CompactJob>& change) {
+  job_writes_.Seen(change);
+  const kube::ObjectKey key = change.Any().meta.Key();
+  if (change.after == nullptr) {  // one of the same name that follows is another
+    for (kube::Expectations* writes : {&job_writes_, &pod_writes_, &service_writes_}) writes->Forget(key);
+  }
+  wake_(key);
+}
+
+template <typename T>
+void Caches::ChildChanged(const kube::Change<T>& change) {
+  if (change.before != nullptr) WakeOwner(*change.before);
+  if (change.after != nullptr) WakeOwner(*change.after);
+}
+
+template <typename T>
+void Caches::WakeOwner(const T& object) {
+  const auto& owner = object.meta.controller;
+  const std::string ns(object.meta.ns.view());
+  if (owner) {
+    if (owner->kind == std::string_view(kind_.resource().kind)) wake_({ns, std::string(owner->name.view())});
+  } else if (const auto place = kind_.FindPlace(object.meta)) {
+    wake_({ns, place->job});
+  }
+}
+
+void Caches::NodeChanged(const kube::Change<kube::CompactNode>& change) {
+  const std::string& name = change.Any().meta.name;
+  {
+    MutexLock lock(mu_);
+    gone_nodes_.erase(name);
+  }
+  const bool same = change.before != nullptr && change.after != nullptr &&
+                    change.before->IsReady() == change.after->IsReady();
+  if (same) return;
+  for (const auto& pod : pods_.cache().ListBy(pods_by_node_, name)) WakeOwner(*pod);
+}
+
+}  // namespace trainyard::ops

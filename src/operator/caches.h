@@ -1,0 +1,100 @@
+// What one controller sees of the cluster: jobs of its kind, their pods and services, and the nodes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "job/job_view.h"
+#include "kube/api.h"
+#include "kube/expectations.h"
+#include "kube/informer.h"
+#include "kube/node.h"
+#include "kube/pod.h"
+#include "kube/service.h"
+#include "operator/kind.h"
+#include "operator/observe.h"
+
+namespace trainyard::ops {
+
+// The API, the clock and the kind must outlive it.
+class Caches {
+ public:
+  struct Options {
+    std::string ns;  // empty: all
+    std::optional<std::uint64_t> seed;
+  };
+  // `wake` is called with the key of every job that something happened to, from the informers' threads.
+  Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
+         std::function<void(const kube::ObjectKey&)> wake);
+
+  // ---- filling: in threads of their own, or step by step
+
+  void Start();
+  void Stop();
+  absl::Status WaitForSync(absl::Duration timeout);
+  bool HasSynced() const;
+  // One step of each; whether anything came. For one thread that plays all parts.
+  bool Step();
+
+  // ---- reading
+
+  std::shared_ptr<const CompactJob> FindJob(const kube::ObjectKey& key) const {
+    return jobs_.cache().Get(key);
+  }
+  std::vector<std::shared_ptr<const CompactJob>> ListJobs() const { return jobs_.cache().List(); }
+  // The job with all that is its own, or is nobody's and carries its labels.
+  job::JobView Observe(const CompactJob& job);
+  // Of an object that is to be adopted.
+  std::shared_ptr<const kube::CompactPod> FindPod(const kube::ObjectKey& key) const {
+    return pods_.cache().Get(key);
+  }
+  std::shared_ptr<const kube::CompactService> FindService(const kube::ObjectKey& key) const {
+    return services_.cache().Get(key);
+  }
+
+  // ---- own writes, remembered until they are seen
+
+  kube::Expectations& job_writes() { return job_writes_; }
+  kube::Expectations& pod_writes() { return pod_writes_; }
+  kube::Expectations& service_writes() { return service_writes_; }
+  // Whether the caches have all of the job's writes.
+  kube::Expectations::Verdict Check(const kube::ObjectKey& job);
+
+ private:
+  std::uint64_t NextSeed();
+  NodeSight FindNode(std::string_view name);
+  void JobChanged(const kube::Change<CompactJob>& change);
+  template <typename T>
+  void ChildChanged(const kube::Change<T>& change);
+  void NodeChanged(const kube::Change<kube::CompactNode>& change);
+  template <typename T>
+  void WakeOwner(const T& object);
+
+  kube::Api& api_;
+  Clock& clock_;
+  const Kind& kind_;
+  IdSource seeds_;
+  const std::function<void(const kube::ObjectKey&)> wake_;
+  kube::Expectations job_writes_;
+  kube::Expectations pod_writes_;
+  kube::Expectations service_writes_;
+  kube::Informer<CompactJob> jobs_;
+  kube::Informer<kube::CompactPod> pods_;
+  kube::Informer<kube::CompactService> services_;
+  kube::Informer<kube::CompactNode> nodes_;
+  kube::Cache<kube::CompactPod>::Index pods_by_owner_ = 0;
+  kube::Cache<kube::CompactPod>::Index pods_by_node_ = 0;
+  kube::Cache<kube::CompactService>::Index services_by_owner_ = 0;
+  Mutex mu_;
+  std::set<std::string, std::less<>> gone_nodes_ TY_GUARDED_BY(mu_);  // that the server itself does not have
+};
+
+}  // namespace trainyard::ops

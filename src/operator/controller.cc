@@ -1,0 +1,263 @@
+#include "operator/controller.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/document.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace trainyard::ops {
+namespace {
+
+// How long a job whose objects cannot be made waits at most before it is tried again: quota may be freed at
+// any time, and nobody tells.
+constexpr kube::BackoffPolicy kBackoff = {.first = absl::Milliseconds(100), .most = absl::Seconds(30)};
+// A write that lost against another's: the watch will tell, and this is in case that it does not.
+constexpr absl::Duration kAfterConflict = absl::Seconds(1);
+
+std::string Join(const std::vector<std::string>& parts, std::size_t most) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(parts.size(), most); ++i) StrAppend(out, i == 0 ? "" : "; ", parts[i]);
+  if (parts.size() > most) StrAppend(out, "; and ", parts.size() - most, " more");
+  return out;
+}
+
+std::string CountOf(int count, std::string_view what) {
+  return StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+// One time of working: its queue and its threads.
+struct Controller::Work {
+  Work(Controller& controller, std::uint64_t seed)
+      : queue(controller.clock_, IdSource(seed), kBackoff),
+        runner(queue, controller.clock_,
+               [&controller](const kube::ObjectKey& key) { return controller.Reconcile(key); },
+               {.name = controller.kind_.resource().kind,
+                .workers = controller.options_.workers,
+                .on_pass = [&controller](const kube::PassReport& report) {
+                  controller.metrics_.Passed(report.took,
+                                             std::holds_alternative<kube::Failed>(report.outcome));
+                }}) {}
+  kube::WorkQueue queue;
+  kube::Runner runner;
+};
+
+Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, kube::EventRecorder& events,
+                       Metrics& metrics, ControllerOptions options)
+    : api_(api),
+      clock_(clock),
+      kind_(kind),
+      events_(events),
+      metrics_(metrics),
+      options_(std::move(options)),
+      seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
+      caches_(api, clock, kind, {.ns = options_.ns, .seed = options_.seed},
+              [this](const kube::ObjectKey& key) { Wake(key); }) {}
+
+Controller::~Controller() { Stop(); }
+
+void Controller::Start() { caches_.Start(); }
+
+void Controller::Stop() {
+  StopWork();
+  caches_.Stop();
+}
+
+void Controller::StartWork() {
+  auto work = std::make_shared<Work>(*this, seeds_.Next());
+  {
+    MutexLock lock(mu_);
+    if (work_ != nullptr) return;
+    work_ = work;
+  }
+  for (const auto& job : caches_.ListJobs()) work->queue.Add(job->meta.Key());
+  work->runner.Start();
+}
+
+void Controller::StopWork() {
+  std::shared_ptr<Work> work;
+  {
+    MutexLock lock(mu_);
+    work = std::exchange(work_, nullptr);
+  }
+  if (work != nullptr) work->runner.Stop(kube::WorkQueue::Rest::kDrop);
+}
+
+bool Controller::Step() {
+  std::shared_ptr<Work> work = CurrentWork();
+  if (work == nullptr) {
+    work = std::make_shared<Work>(*this, seeds_.Next());
+    MutexLock lock(mu_);
+    work_ = work;
+  }
+  const bool came = caches_.Step();
+  if (!caches_.HasSynced()) return came;
+  return work->runner.RunOne(clock_.Steady()) || came;
+}
+
+SteadyTime Controller::NextTime() {
+  const std::shared_ptr<Work> work = CurrentWork();
+  return work == nullptr ? SteadyTime::Never() : work->queue.NextTime();
+}
+
+std::shared_ptr<Controller::Work> Controller::CurrentWork() const {
+  MutexLock lock(mu_);
+  return work_;
+}
+
+void Controller::Wake(const kube::ObjectKey& key) {
+  if (const auto work = CurrentWork()) work->queue.Add(key);
+}
+
+kube::WorkQueue::Counts Controller::CountQueue() const {
+  const auto work = CurrentWork();
+  return work == nullptr ? kube::WorkQueue::Counts() : work->queue.Count();
+}
+
+std::map<std::string, int> Controller::CountJobs() const {
+  std::map<std::string, int> counts{{"New", 0}};
+  for (const job::State state : job::kStates) counts[std::string(job::Print(state))] = 0;
+  for (const auto& job : caches_.ListJobs()) {
+    const job::Condition* current = job->status.Current();
+    ++counts[current == nullptr ? "New" : std::string(job::Print(current->type))];
+  }
+  return counts;
+}
+
+kube::Pass Controller::Reconcile(const kube::ObjectKey& key) {
+  const auto job = caches_.FindJob(key);
+  if (job == nullptr) {
+    MutexLock lock(mu_);
+    rounds_.erase(key);
+    return {.outcome = kube::Done()};
+  }
+  const auto verdict = caches_.Check(key);
+  for (const std::string& write : verdict.given_up) {
+    log::Warn("a write was not seen in time", {{"job", key.Str()}, {"write", write}});
+  }
+  if (!verdict.caught_up) return {.outcome = kube::Again{verdict.wait}};
+  return PassOver(key, *job);
+}
+
+kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& job) {
+  const absl::Time now = clock_.Now();
+  job::JobView view = caches_.Observe(job);
+  view.node_grace = options_.node_grace;
+  job::JobPlan plan = Plan(view, now);
+  const ActResult acted = Act(api_, caches_, kind_, job, plan.actions);
+  if (!acted.ok()) {
+    view.trouble = Join(acted.errors, 2);
+    plan = Plan(view, now);
+  }
+  Count(plan, acted);
+  const bool changed = !(plan.status == job.status);
+  const bool due = TakeRound(key, now) && !job.status.IsFinished() && !view.leaving;
+  absl::Status stored;
+  if (changed || due) {
+    plan.status.last_reconcile_time = absl::FromUnixSeconds(absl::ToUnixSeconds(now));
+    stored = StoreStatus(job, plan.status);
+  }
+  kube::Pass pass{.outcome = kube::Done(), .actions = Join(acted.done, 3)};
+  if (kube::IsNotFound(stored)) return pass;  // it was deleted
+  if (kube::IsConflict(stored)) {
+    pass.outcome = kube::Again{kAfterConflict};
+    return pass;
+  }
+  if (!stored.ok()) {
+    pass.outcome = kube::Failed{.status = Annotate(stored, "the status could not be stored")};
+    return pass;
+  }
+  Tell(job, plan, acted);
+  if (!acted.ok()) {
+    pass.outcome = kube::Failed{.status = absl::UnavailableError(view.trouble)};
+    return pass;
+  }
+  absl::Duration next = plan.wake_after.value_or(absl::InfiniteDuration());
+  if (!plan.status.IsFinished() && !view.leaving) {
+    next = std::min(next, NextRound(key, now, changed || !plan.actions.empty()));
+  }
+  if (next < absl::InfiniteDuration()) pass.outcome = kube::Again{next};
+  return pass;
+}
+
+job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
+  const SteadyTime begun = clock_.Steady();
+  job::JobPlan plan = job::PlanJob(view, now);
+  metrics_.Planned(clock_.Steady() - begun);
+  return plan;
+}
+
+absl::Status Controller::StoreStatus(const CompactJob& job, const job::JobStatus& status) {
+  const kube::ObjectKey key = job.meta.Key();
+  const Object object{{"apiVersion", kind_.resource().ApiVersion()},
+                      {"kind", kind_.resource().kind},
+                      {"metadata", Object{{"name", key.name},
+                                          {"namespace", key.ns},
+                                          {"uid", job.meta.uid},
+                                          {"resourceVersion", job.meta.resource_version}}},
+                      {"status", kind_.PrintStatus(status)}};
+  const auto answer = api_.Update(kind_.resource(), key, PrintJson(object), "status");
+  if (!answer.ok()) return answer.status();
+  if (const auto meta = kube::ParseObjectMeta(*answer); meta.ok()) {
+    caches_.job_writes().ExpectVersion(key, key, meta->resource_version);
+  }
+  return absl::OkStatus();
+}
+
+void Controller::Tell(const CompactJob& job, const job::JobPlan& plan, const ActResult& acted) {
+  const kube::ObjectReference reference{.api_version = kind_.resource().ApiVersion(),
+                                        .kind = kind_.resource().kind,
+                                        .key = job.meta.Key(),
+                                        .uid = job.meta.uid,
+                                        .resource_version = job.meta.resource_version};
+  const auto tell = [&](bool warning, std::string_view reason, std::string_view message) {
+    events_.Record(reference, warning ? kube::EventType::kWarning : kube::EventType::kNormal, reason,
+                   message);
+  };
+  // One line for all of a pass: a thousand pods are no thousand events.
+  if (acted.pods_created + acted.services_created > 0) {
+    tell(false, "SuccessfulCreate",
+         StrCat("made ", CountOf(acted.pods_created, "pod"), " and ",
+                CountOf(acted.services_created, "service")));
+  }
+  if (acted.pods_deleted + acted.services_deleted > 0) {
+    tell(false, "SuccessfulDelete",
+         StrCat("deleted ", CountOf(acted.pods_deleted, "pod"), " and ",
+                CountOf(acted.services_deleted, "service")));
+  }
+  for (const std::string& error : acted.errors) tell(true, "FailedCreate", error);
+  for (const job::Event& event : plan.events) tell(event.warning, event.reason, event.message);
+}
+
+void Controller::Count(const job::JobPlan& plan, const ActResult& acted) {
+  metrics_.PodsCreated(acted.pods_created);
+  metrics_.PodsDeleted(acted.pods_deleted);
+  metrics_.ServicesCreated(acted.services_created);
+  metrics_.ServicesDeleted(acted.services_deleted);
+  for (const job::Restart& restart : plan.restarts) metrics_.Restarted(restart.role, restart.cause);
+}
+
+bool Controller::TakeRound(const kube::ObjectKey& key, absl::Time now) {
+  MutexLock lock(mu_);
+  const auto round = rounds_.find(key);
+  return round != rounds_.end() && now >= round->second.due;
+}
+
+absl::Duration Controller::NextRound(const kube::ObjectKey& key, absl::Time now, bool changed) {
+  MutexLock lock(mu_);
+  const auto [round, is_new] = rounds_.try_emplace(key);
+  if (is_new || changed) {
+    round->second = {.period = options_.reconcile_period, .due = now + options_.reconcile_period};
+  } else if (now >= round->second.due) {
+    round->second.period = std::min(round->second.period * 2, options_.longest_period);
+    round->second.due = now + round->second.period;
+  }
+  return round->second.due - now;
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,105 @@
+// Keeps every job of one kind as its spec says: watches, and passes over each job that something happened to.
+//
+//   watches ──▶ caches ──▶ queue of keys ──▶ pass: observe, plan, act, store the status, tell
+//
+// As a double check every job is passed over again after a while, even if nothing has happened: after 15 s,
+// and after twice as long each time that there was nothing to do, up to 5 min. Jobs that have ended are not.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "job/plan.h"
+#include "kube/api.h"
+#include "kube/event_recorder.h"
+#include "kube/runner.h"
+#include "kube/work_queue.h"
+#include "operator/act.h"
+#include "operator/caches.h"
+#include "operator/kind.h"
+#include "operator/metrics.h"
+
+namespace trainyard::ops {
+
+struct ControllerOptions {
+  std::string ns;  // empty: all
+  absl::Duration reconcile_period = absl::Seconds(15);
+  absl::Duration longest_period = absl::Minutes(5);
+  absl::Duration node_grace = absl::Seconds(30);  // a node that is not ready for so long is lost
+  int workers = 8;
+  std::optional<std::uint64_t> seed;  // of back-offs; unset: the system's entropy
+};
+
+// What is given must outlive it.
+class Controller {
+ public:
+  Controller(kube::Api& api, Clock& clock, const Kind& kind, kube::EventRecorder& events, Metrics& metrics,
+             ControllerOptions options);
+  ~Controller();  // Stop()
+  Controller(const Controller&) = delete;
+  Controller& operator=(const Controller&) = delete;
+
+  // ---- in threads of its own
+
+  // Watches, so that it can work at once when it is to.
+  void Start();
+  void Stop();
+  // Passes over jobs, from now on and until StopWork() returns. May be called again after that.
+  void StartWork();
+  void StopWork();
+  bool HasSynced() const { return caches_.HasSynced(); }
+  absl::Status WaitForSync(absl::Duration timeout) { return caches_.WaitForSync(timeout); }
+
+  // ---- in the caller's thread instead
+
+  // Takes one step of every watch, then passes over one job that is due. False: there was nothing to do.
+  bool Step();
+  // When the next job is due.
+  SteadyTime NextTime();
+
+  kube::WorkQueue::Counts CountQueue() const;
+  // Jobs by state: "Running", ...; "New" for those that have none.
+  std::map<std::string, int> CountJobs() const;
+
+ private:
+  struct Work;
+  // The double check of one job.
+  struct Round {
+    absl::Duration period;
+    absl::Time due;
+  };
+
+  void Wake(const kube::ObjectKey& key);
+  kube::Pass Reconcile(const kube::ObjectKey& key);
+  kube::Pass PassOver(const kube::ObjectKey& key, const CompactJob& job);
+  job::JobPlan Plan(const job::JobView& view, absl::Time now);
+  absl::Status StoreStatus(const CompactJob& job, const job::JobStatus& status);
+  void Tell(const CompactJob& job, const job::JobPlan& plan, const ActResult& acted);
+  void Count(const job::JobPlan& plan, const ActResult& acted);
+  // Whether the double check is due now; and when it is next.
+  bool TakeRound(const kube::ObjectKey& key, absl::Time now);
+  absl::Duration NextRound(const kube::ObjectKey& key, absl::Time now, bool changed);
+  std::shared_ptr<Work> CurrentWork() const;
+
+  kube::Api& api_;
+  Clock& clock_;
+  const Kind& kind_;
+  kube::EventRecorder& events_;
+  Metrics& metrics_;
+  const ControllerOptions options_;
+  mutable Mutex mu_;
+  IdSource seeds_;
+  std::shared_ptr<Work> work_ TY_GUARDED_BY(mu_);  // null: it does not work now
+  std::map<kube::ObjectKey, Round> rounds_ TY_GUARDED_BY(mu_);
+  Caches caches_;
+};
+
+}  // namespace trainyard::ops

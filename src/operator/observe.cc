@@ -1,0 +1,144 @@
+#include "operator/observe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "operator/labels.h"
+
+namespace trainyard::ops {
+namespace {
+
+using kube::ContainerState;
+using kube::ContainerStatus;
+
+job::Phase ObservePhase(kube::PodPhase phase) {
+  switch (phase) {
+    case kube::PodPhase::kPending:
+      return job::Phase::kPending;
+    case kube::PodPhase::kRunning:
+      return job::Phase::kRunning;
+    case kube::PodPhase::kSucceeded:
+      return job::Phase::kSucceeded;
+    case kube::PodPhase::kFailed:
+      return job::Phase::kFailed;
+    case kube::PodPhase::kUnknown:
+      return job::Phase::kUnknown;
+  }
+  return job::Phase::kUnknown;
+}
+
+// How it ended last, if it has.
+const ContainerState* LastEnd(const ContainerStatus& container) {
+  if (container.state.kind == ContainerState::Kind::kTerminated) return &container.state;
+  return container.last_termination ? &*container.last_termination : nullptr;
+}
+
+std::optional<job::ContainerEnd> ObserveFailure(const ContainerStatus& container, bool main) {
+  const ContainerState* end = LastEnd(container);
+  if (end == nullptr || end->exit_code == 0) return std::nullopt;
+  job::ContainerEnd out{.container = main ? "" : std::string(container.name.view()),
+                        .exit_code = end->exit_code,
+                        .reason = std::string(end->reason.view())};
+  if (end->finished) out.at = *end->finished;
+  if (end->finished && end->started) out.ran = *end->finished - *end->started;
+  return out;
+}
+
+std::optional<job::ContainerEnd> FindFailure(const kube::CompactPod& pod, std::string_view main) {
+  std::optional<job::ContainerEnd> found;
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    for (const ContainerStatus& container : *list) {
+      const bool is_main = list == &pod.containers && container.name == main;
+      if (found && !is_main) continue;
+      if (auto failure = ObserveFailure(container, is_main)) found = std::move(failure);
+    }
+  }
+  return found;
+}
+
+std::optional<job::Deletion> ObserveDeletion(const kube::ObjectMeta& meta) {
+  if (!meta.deletion_time) return std::nullopt;
+  const absl::Duration grace = absl::Seconds(meta.deletion_grace_seconds.value_or(0));
+  return job::Deletion{.asked = *meta.deletion_time - grace, .due = *meta.deletion_time};
+}
+
+// Why it does not run yet.
+std::string ObserveWait(const kube::CompactPod& pod, const ContainerStatus* main) {
+  if (pod.node.empty()) {
+    if (pod.scheduled.status == kube::ConditionStatus::kFalse && !pod.scheduled.reason.empty()) {
+      return std::string(pod.scheduled.reason.view());
+    }
+    return "not scheduled yet";
+  }
+  for (const ContainerStatus& init : pod.init_containers) {
+    if (init.state.kind == ContainerState::Kind::kTerminated && init.state.exit_code == 0) continue;
+    return StrCat("init container ", init.name.view(), init.state.reason.empty() ? "" : ": ",
+                  init.state.reason.view());
+  }
+  if (main == nullptr || main->state.kind != ContainerState::Kind::kWaiting) return "";
+  return std::string(main->state.reason.view());
+}
+
+absl::Time LastChange(const kube::CompactPod& pod) {
+  absl::Time last = pod.meta.created;
+  for (const std::optional<absl::Time>& time :
+       {pod.start_time, pod.ready.since, pod.scheduled.since, pod.disruption.since}) {
+    if (time) last = std::max(last, *time);
+  }
+  return last;
+}
+
+}  // namespace
+
+NodeSight ObserveNode(const kube::CompactNode& node) {
+  return {.health = node.IsReady() ? job::NodeHealth::kReady : job::NodeHealth::kNotReady,
+          .since = node.ready.since};
+}
+
+job::PodView ObservePod(const kube::CompactPod& pod, Place place, std::string_view main_container,
+                        const FindNode& find_node) {
+  job::PodView view{.name = pod.meta.name,
+                    .uid = pod.meta.uid,
+                    .role = std::move(place.role),
+                    .index = place.index,
+                    .attempt = ParseNumber<int>(pod.meta.annotations.Get(kAttemptAnnotation)).value_or(0),
+                    .owned = pod.meta.controller.has_value(),
+                    .phase = ObservePhase(pod.phase),
+                    .reason = std::string(pod.reason.view()),
+                    .disrupted = pod.disruption.status == kube::ConditionStatus::kTrue,
+                    .since = LastChange(pod),
+                    .deletion = ObserveDeletion(pod.meta),
+                    .node = std::string(pod.node.view())};
+  for (const ContainerStatus& container : pod.containers) view.restarts += container.restart_count;
+  view.end = FindFailure(pod, main_container);
+  const ContainerStatus* main = pod.FindContainer(main_container);
+  if (main != nullptr) {
+    view.main_runs =
+        pod.phase == kube::PodPhase::kRunning && main->state.kind == ContainerState::Kind::kRunning;
+    const auto succeeded = [&](const ContainerState& state) {
+      if (state.kind != ContainerState::Kind::kTerminated || state.exit_code != 0) return false;
+      return !view.deletion || (state.finished && *state.finished < view.deletion->asked);
+    };
+    view.main_succeeded =
+        succeeded(main->state) || (main->last_termination && succeeded(*main->last_termination));
+  }
+  if (!view.main_runs && !view.IsFinished()) view.waits = ObserveWait(pod, main);
+  if (!pod.node.empty()) {
+    const NodeSight node = find_node(pod.node);
+    view.node_health = node.health;
+    view.node_since = node.since;
+  }
+  return view;
+}
+
+job::ServiceView ObserveService(const kube::CompactService& service, Place place) {
+  return {.name = service.meta.name,
+          .uid = service.meta.uid,
+          .role = std::move(place.role),
+          .index = place.index,
+          .owned = service.meta.controller.has_value(),
+          .leaving = service.meta.deletion_time.has_value()};
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,230 @@
+#include "operator/tfjob.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "job/names.h"
+#include "job/tf_config.h"
+#include "operator/labels.h"
+#include "operator/status_codec.h"
+#include "operator/tfjob_spec.h"
+
+namespace trainyard::ops {
+namespace {
+
+constexpr std::string_view kGroup = "kubeflow.org";
+constexpr std::string_view kCounters = "tfReplicaStatuses";
+// Those that users of the original select by.
+constexpr std::string_view kGroupLabel = "group_name";
+constexpr std::string_view kJobLabel = "tf_job_name";
+constexpr std::string_view kTypeLabel = "tf-replica-type";
+constexpr std::string_view kTypeIndexLabel = "tf-replica-index";
+
+constexpr std::string_view kEval = "eval";
+
+Object PrintOwner(const kube::ObjectMeta& job) {
+  return {{"apiVersion", "kubeflow.org/v1alpha2"},
+          {"kind", "TFJob"},
+          {"name", job.name},
+          {"uid", job.uid},
+          {"controller", true},
+          {"blockOwnerDeletion", true}};
+}
+
+Object PrintLabels(const kube::ObjectMeta& job, const Place& place) {
+  return {{kGroupLabel, kGroup},
+          {kJobLabel, job.name},
+          {kTypeLabel, place.role},
+          {kTypeIndexLabel, StrCat(place.index)},
+          {kJobUidLabel, job.uid},
+          {kRoleLabel, place.role},
+          {kIndexLabel, StrCat(place.index)}};
+}
+
+std::string_view PodRestartPolicy(job::RestartPolicy policy) {
+  switch (policy) {
+    case job::RestartPolicy::kAlways:
+      return "Always";
+    case job::RestartPolicy::kOnFailure:
+      return "OnFailure";
+    case job::RestartPolicy::kNever:
+    case job::RestartPolicy::kExitCode:  // restarted by us, not by the kubelet
+      return "Never";
+  }
+  return "Never";
+}
+
+// What TensorFlow calls the task of a role.
+std::string_view TaskType(std::string_view role) { return role == kEval ? "evaluator" : role; }
+
+Array& MakeArrayAt(Object& object, std::string_view key) {
+  Document& member = object[key];
+  if (!member.is_array()) member = Array();
+  return member.get_array();
+}
+
+class TfObjectMaker final : public ObjectMaker {
+ public:
+  explicit TfObjectMaker(const CompactJob& job) : job_(job), spec_(ParseJson(job.spec_text).value()) {
+    std::vector<job::TfTaskGroup> groups;
+    int tasks = 0;
+    for (const job::RoleSpec& role : job.spec.roles) {
+      const Document* replica = FindReplicaSpec(spec_, role.slug);
+      TY_CHECK(replica != nullptr, "a role has no replica spec");
+      Role& made = roles_[role.slug];
+      made.port = FindTfPort(*replica);
+      made.restart = PodRestartPolicy(role.restart);
+      made.pod_template = Find(*replica, {"template"});
+      TY_CHECK(made.pod_template != nullptr, "a role has no template");
+      // The evaluator follows the others' checkpoints, and nobody speaks with it.
+      if (role.slug == kEval || role.replicas == 0) continue;
+      tasks += role.replicas;
+      job::TfTaskGroup& group =
+          groups.emplace_back(job::TfTaskGroup{.type = std::string(TaskType(role.slug))});
+      for (int index = 0; index < role.replicas; ++index) {
+        group.addresses.push_back(
+            StrCat(Name(role.slug, index), ".", job.meta.ns.view(), ".svc:", made.port));
+      }
+    }
+    alone_ = tasks == 1;
+    cluster_ = job::PrintTfCluster(groups);
+  }
+
+  std::string MakePod(std::string_view role, int index, int attempt) const override {
+    const Role& from = roles_.at(std::string(role));
+    const Place place{.job = job_.meta.name, .role = std::string(role), .index = index};
+    Document pod(Object{{"apiVersion", "v1"}, {"kind", "Pod"}});
+    Object& object = pod.get_object();
+    Object& metadata = (object["metadata"] = Object()).get_object();
+    metadata["name"] = Name(role, index);
+    metadata["namespace"] = job_.meta.ns.view();
+    Object labels;
+    if (const Object* own = ObjectAt(*from.pod_template, {"metadata", "labels"})) labels = *own;
+    for (auto& label : PrintLabels(job_.meta, place)) labels[label.key()] = std::move(label.value());
+    metadata["labels"] = std::move(labels);
+    Object annotations;
+    if (const Object* own = ObjectAt(*from.pod_template, {"metadata", "annotations"})) annotations = *own;
+    annotations[kAttemptAnnotation] = StrCat(attempt);
+    metadata["annotations"] = std::move(annotations);
+    if (const Array* own = ArrayAt(*from.pod_template, {"metadata", "finalizers"}))
+      metadata["finalizers"] = *own;
+    metadata["ownerReferences"] = Array{PrintOwner(job_.meta)};
+
+    Object& spec = (object["spec"] = Object()).get_object();
+    if (const Object* own = ObjectAt(*from.pod_template, {"spec"})) spec = *own;
+    spec["restartPolicy"] = from.restart;
+    for (const std::string_view list : {"initContainers", "containers"}) {
+      Document* containers = spec.if_contains(list);
+      if (containers == nullptr || !containers->is_array()) continue;
+      for (Document& container : containers->get_array()) {
+        if (container.is_object()) FillContainer(container.get_object(), from, place, attempt);
+      }
+    }
+    return PrintJson(pod);
+  }
+
+  std::string MakeService(std::string_view role, int index) const override {
+    const Role& from = roles_.at(std::string(role));
+    const Place place{.job = job_.meta.name, .role = std::string(role), .index = index};
+    const Object labels = PrintLabels(job_.meta, place);
+    return PrintJson(Object{
+        {"apiVersion", "v1"},
+        {"kind", "Service"},
+        {"metadata", Object{{"name", Name(role, index)},
+                            {"namespace", job_.meta.ns.view()},
+                            {"labels", labels},
+                            {"ownerReferences", Array{PrintOwner(job_.meta)}}}},
+        // Peers look each other up while they start, so that an address is there before its pod is ready.
+        {"spec",
+         Object{{"clusterIP", "None"},
+                {"publishNotReadyAddresses", true},
+                {"selector", labels},
+                {"ports",
+                 Array{Object{{"name", kTfPortName}, {"port", from.port}, {"targetPort", from.port}}}}}}});
+  }
+
+ private:
+  struct Role {
+    std::int32_t port = kTfPort;
+    std::string_view restart;
+    const Document* pod_template = nullptr;
+  };
+
+  std::string Name(std::string_view role, int index) const {
+    return job::PodName(job_.meta.name, job_.meta.uid, role, index);
+  }
+
+  void FillContainer(Object& container, const Role& from, const Place& place, int attempt) const {
+    Array& env = MakeArrayAt(container, "env");
+    // A job of one trains alone: TensorFlow takes a cluster of one for a mistake.
+    if (!alone_ || place.role == kEval) {
+      env.push_back(Object{{"name", "TF_CONFIG"},
+                           {"value", job::PrintTfConfig(cluster_, TaskType(place.role), place.index)}});
+    }
+    env.push_back(Object{{"name", "TRAINYARD_ATTEMPT"}, {"value", StrCat(attempt)}});
+    const Document* name = container.if_contains("name");
+    if (name == nullptr || Text(*name) != kTensorflow) return;
+    Array& ports = MakeArrayAt(container, "ports");
+    for (const Document& port : ports) {
+      if (StringAt(port, {"name"}) == kTfPortName) return;
+    }
+    ports.push_back(Object{{"name", kTfPortName}, {"containerPort", from.port}});
+  }
+
+  const CompactJob& job_;
+  const Document spec_;
+  std::map<std::string, Role> roles_;
+  std::string cluster_;
+  bool alone_ = false;
+};
+
+}  // namespace
+
+const kube::Resource& TfJobKind::resource() const {
+  static const auto* const resource =
+      new kube::Resource{.group = "kubeflow.org", .version = "v1alpha2", .plural = "tfjobs", .kind = "TFJob"};
+  return *resource;
+}
+
+std::string_view TfJobKind::main_container() const { return kTensorflow; }
+
+std::string_view TfJobKind::label_selector() const { return "group_name=kubeflow.org"; }
+
+std::optional<Place> TfJobKind::FindPlace(const kube::ObjectMeta& meta) const {
+  const auto index = ParseNumber<int>(meta.labels.Get(kTypeIndexLabel));
+  const std::string_view job = meta.labels.Get(kJobLabel);
+  const std::string_view role = meta.labels.Get(kTypeLabel);
+  if (!index || job.empty() || role.empty()) return std::nullopt;
+  return Place{.job = std::string(job), .role = std::string(role), .index = *index};
+}
+
+Object TfJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
+  return PrintLabels(job, place);
+}
+
+absl::StatusOr<CompactJob> TfJobKind::Decode(std::string json) const {
+  CompactJob job;
+  TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
+  TY_ASSIGN_OR_RETURN(job.meta, kube::ParseObjectMeta(std::move(json)));
+  const Document* spec = Find(document, {"spec"});
+  TfJobSpec read = ParseTfJobSpec(job.meta.name, spec);
+  job.spec = std::move(read.spec);
+  job.invalid = std::move(read.invalid);
+  job.status = ParseJobStatus(Find(document, {"status"}), kCounters);
+  if (spec != nullptr && job.invalid.empty() && !job.status.IsFinished()) job.spec_text = PrintJson(*spec);
+  return job;
+}
+
+Document TfJobKind::PrintStatus(const job::JobStatus& status) const {
+  return PrintJobStatus(status, kCounters);
+}
+
+std::unique_ptr<ObjectMaker> TfJobKind::NewMaker(const CompactJob& job) const {
+  return std::make_unique<TfObjectMaker>(job);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,20 @@
+// TFJob, kubeflow.org/v1alpha2, translated into the job model and back.
+#pragma once
+
+#include "operator/kind.h"
+
+namespace trainyard::ops {
+
+class TfJobKind final : public Kind {
+ public:
+  const kube::Resource& resource() const override;
+  std::string_view main_container() const override;
+  std::string_view label_selector() const override;
+  std::optional<Place> FindPlace(const kube::ObjectMeta& meta) const override;
+  Object LabelsOf(const kube::ObjectMeta& job, const Place& place) const override;
+  absl::StatusOr<CompactJob> Decode(std::string json) const override;
+  Document PrintStatus(const job::JobStatus& status) const override;
+  std::unique_ptr<ObjectMaker> NewMaker(const CompactJob& job) const override;
+};
+
+}  // namespace trainyard::ops
