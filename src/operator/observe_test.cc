@@ -1,0 +1,125 @@
+#include "operator/observe.h"
+
+#include "gtest/gtest.h"
+
+namespace trainyard::ops {
+namespace {
+
+const absl::Time kTen = absl::FromUnixSeconds(1'714'557'600);  // 2024-05-01T10:00:00Z
+
+job::PodView Observe(std::string_view spec, std::string_view status, std::string_view metadata = "") {
+  const auto pod =
+      kube::ParsePod(R"({"metadata":{"name":"p","uid":"u")" + std::string(metadata) + R"(},"spec":)" +
+                         std::string(spec) + R"(,"status":)" + std::string(status) + "}",
+                     {.annotations = {"trainyard.dev/attempt"}});
+  EXPECT_TRUE(pod.ok()) << pod.status();
+  return ObservePod(*pod, {.job = "j", .role = "worker", .index = 1}, "tensorflow",
+                    [](std::string_view) { return NodeSight{.health = job::NodeHealth::kReady}; });
+}
+
+constexpr std::string_view kNode = R"({"nodeName":"node-2"})";
+
+TEST(ObservePod, SeesAPodThatRuns) {
+  const job::PodView pod = Observe(
+      kNode,
+      R"({"phase":"Running","containerStatuses":[{"name":"tensorflow","restartCount":2,"state":{"running":{}}},
+                {"name":"sidecar","restartCount":1,"state":{"running":{}}}]})",
+      R"(,"annotations":{"trainyard.dev/attempt":"4"})");
+  EXPECT_EQ(pod.phase, job::Phase::kRunning);
+  EXPECT_TRUE(pod.main_runs);
+  EXPECT_FALSE(pod.main_succeeded);
+  EXPECT_EQ(pod.restarts, 3);
+  EXPECT_EQ(pod.attempt, 4);
+  EXPECT_EQ(pod.node, "node-2");
+  EXPECT_FALSE(pod.owned) << "it has no controller";
+}
+
+TEST(ObservePod, SeesASuccessThatTheKubeletHasStartedAgain) {
+  const job::PodView pod = Observe(
+      kNode,
+      R"({"phase":"Running","containerStatuses":[{"name":"tensorflow","restartCount":1,"state":{"running":{}},
+                "lastState":{"terminated":{"exitCode":0}}}]})");
+  EXPECT_TRUE(pod.main_succeeded);
+  EXPECT_TRUE(pod.main_runs);
+}
+
+TEST(ObservePod, BlamesTheMainContainerBeforeOthers) {
+  const job::PodView pod = Observe(kNode, R"({"phase":"Failed","containerStatuses":[
+                {"name":"sidecar","state":{"terminated":{"exitCode":2,"reason":"Error"}}},
+                {"name":"tensorflow","state":{"terminated":{"exitCode":137,"reason":"OOMKilled",
+                 "startedAt":"2024-05-01T09:59:00Z","finishedAt":"2024-05-01T10:00:00Z"}}}]})");
+  ASSERT_TRUE(pod.end);
+  EXPECT_EQ(
+      *pod.end,
+      (job::ContainerEnd{
+          .container = "", .exit_code = 137, .reason = "OOMKilled", .at = kTen, .ran = absl::Minutes(1)}));
+}
+
+TEST(ObservePod, NamesAnotherContainerThatFailed) {
+  const job::PodView pod = Observe(kNode, R"({"phase":"Failed","containerStatuses":[
+                {"name":"tensorflow","state":{"terminated":{"exitCode":0}}},
+                {"name":"sidecar","state":{"terminated":{"exitCode":2,"reason":"Error"}}}]})");
+  ASSERT_TRUE(pod.end);
+  EXPECT_EQ(pod.end->container, "sidecar");
+  EXPECT_TRUE(pod.main_succeeded);
+}
+
+TEST(ObservePod, DoesNotTakeAnEndForSuccessThatCameAfterItWasToldToGo) {
+  constexpr std::string_view kLeaving =
+      R"(,"deletionTimestamp":"2024-05-01T10:00:30Z","deletionGracePeriodSeconds":30)";
+  const auto ended = [&](std::string_view at) {
+    return Observe(
+               kNode,
+               R"({"phase":"Succeeded","containerStatuses":[{"name":"tensorflow","state":{"terminated":{"exitCode":0,"finishedAt":")" +
+                   std::string(at) + R"("}}}]})",
+               kLeaving)
+        .main_succeeded;
+  };
+  EXPECT_TRUE(ended("2024-05-01T09:59:59Z"));
+  EXPECT_FALSE(ended("2024-05-01T10:00:00Z"));
+  EXPECT_FALSE(ended("2024-05-01T10:00:05Z"));
+}
+
+TEST(ObservePod, KnowsWhenItShouldBeGone) {
+  const job::PodView pod =
+      Observe(kNode, "{}", R"(,"deletionTimestamp":"2024-05-01T10:00:30Z","deletionGracePeriodSeconds":30)");
+  EXPECT_EQ(pod.deletion, (job::Deletion{.asked = kTen, .due = kTen + absl::Seconds(30)}));
+}
+
+TEST(ObservePod, SaysWhyAPodDoesNotRunYet) {
+  EXPECT_EQ(Observe("{}", R"({"phase":"Pending"})").waits, "not scheduled yet");
+  EXPECT_EQ(
+      Observe(
+          "{}",
+          R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]})")
+          .waits,
+      "Unschedulable");
+  EXPECT_EQ(
+      Observe(
+          kNode,
+          R"({"phase":"Pending","containerStatuses":[{"name":"tensorflow","state":{"waiting":{"reason":"ImagePullBackOff"}}}]})")
+          .waits,
+      "ImagePullBackOff");
+  EXPECT_EQ(Observe(kNode,
+                    R"({"phase":"Pending","initContainerStatuses":[{"name":"wait","state":{"running":{}}}]})")
+                .waits,
+            "init container wait");
+}
+
+TEST(ObservePod, SeesADisruption) {
+  EXPECT_TRUE(
+      Observe(kNode, R"({"phase":"Failed","conditions":[{"type":"DisruptionTarget","status":"True"}]})")
+          .disrupted);
+  EXPECT_EQ(Observe(kNode, R"({"phase":"Failed","reason":"Evicted"})").reason, "Evicted");
+}
+
+TEST(ObserveNode, IsReadyOrNotSinceThen) {
+  const auto node = kube::ParseNode(
+      R"({"metadata":{"name":"n"},"status":{"conditions":[{"type":"Ready","status":"Unknown","lastTransitionTime":"2024-05-01T10:00:00Z"}]}})");
+  const NodeSight sight = ObserveNode(*node);
+  EXPECT_EQ(sight.health, job::NodeHealth::kNotReady);
+  EXPECT_EQ(sight.since, kTen);
+}
+
+}  // namespace
+}  // namespace trainyard::ops

@@ -1,0 +1,135 @@
+#include "operator/tfjob_spec.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "operator/tfjob_testing.h"
+
+namespace trainyard::ops {
+namespace {
+
+using testing::StartsWith;
+
+TfJobSpec Parse(std::string_view yaml, std::string_view name = "mnist") {
+  const Document spec = Yaml(yaml);
+  return ParseTfJobSpec(name, &spec);
+}
+
+constexpr std::string_view kTemplate = "{template: {spec: {containers: [{name: tensorflow, image: x}]}}}";
+std::string Role(std::string_view name, std::string_view more = "") {
+  std::string text = std::string(name) + ": " + std::string(kTemplate);
+  if (!more.empty()) text.insert(text.rfind('}'), ", " + std::string(more));
+  return text;
+}
+std::string Spec(std::string_view roles, std::string_view more = "") {
+  return "{tfReplicaSpecs: {" + std::string(roles) + "}" + (more.empty() ? "" : ", " + std::string(more)) +
+         "}";
+}
+
+TEST(TfJobSpec, HasTheDefaultsOfTheKind) {
+  const TfJobSpec spec = Parse(Spec(Role("Worker")));
+  ASSERT_EQ(spec.invalid, "");
+  ASSERT_EQ(spec.spec.roles.size(), 1U);
+  EXPECT_EQ(spec.spec.roles[0].replicas, 1);
+  EXPECT_EQ(spec.spec.roles[0].restart, job::RestartPolicy::kAlways);
+  EXPECT_EQ(spec.spec.clean, job::CleanPolicy::kRunning);
+  EXPECT_FALSE(spec.spec.ttl || spec.spec.deadline || spec.spec.restart_limit || spec.spec.suspend);
+}
+
+TEST(TfJobSpec, ReadsTypesInAnyLetterCaseAndUnderTheirOldNames) {
+  const TfJobSpec spec =
+      Parse(Spec(Role("pS") + ", " + Role("WORKER") + ", " + Role("master") + ", " + Role("evaluator")));
+  ASSERT_EQ(spec.invalid, "");
+  std::vector<std::string> names;
+  for (const job::RoleSpec& role : spec.spec.roles) names.push_back(role.name + "/" + role.slug);
+  EXPECT_THAT(names, testing::ElementsAre("Chief/chief", "Worker/worker", "PS/ps", "Eval/eval"));
+}
+
+TEST(TfJobSpec, LetsTheChiefDecideOrWorkerZeroOrAllWorkers) {
+  using enum job::EndPolicy;
+  const auto ends = [](const TfJobSpec& spec) {
+    std::vector<job::EndPolicy> out;
+    for (const job::RoleSpec& role : spec.spec.roles) out.push_back(role.complete);
+    return out;
+  };
+  EXPECT_THAT(ends(Parse(Spec(Role("Chief") + ", " + Role("Worker") + ", " + Role("PS")))),
+              testing::ElementsAre(kAll, kNone, kNone));
+  EXPECT_THAT(ends(Parse(Spec(Role("Worker") + ", " + Role("PS")))), testing::ElementsAre(kRank0, kNone));
+  EXPECT_THAT(ends(Parse(Spec(Role("Chief", "replicas: 0") + ", " + Role("Worker")))),
+              testing::ElementsAre(kNone, kRank0));
+  EXPECT_THAT(ends(Parse(Spec(Role("Chief") + ", " + Role("Worker"), "successPolicy: AllWorkers"))),
+              testing::ElementsAre(kAll, kAll));
+}
+
+TEST(TfJobSpec, ReadsEveryPolicy) {
+  const TfJobSpec spec =
+      Parse(Spec(Role("Worker", "restartPolicy: ExitCode, replicas: 3"),
+                 "cleanPodPolicy: None, ttlSecondsAfterFinished: 0, activeDeadlineSeconds: 60, "
+                 "backoffLimit: 5, suspend: true"));
+  ASSERT_EQ(spec.invalid, "");
+  EXPECT_EQ(spec.spec.roles[0].restart, job::RestartPolicy::kExitCode);
+  EXPECT_EQ(spec.spec.clean, job::CleanPolicy::kNone);
+  EXPECT_EQ(spec.spec.ttl, absl::ZeroDuration());
+  EXPECT_EQ(spec.spec.deadline, absl::Minutes(1));
+  EXPECT_EQ(spec.spec.restart_limit, 5);
+  EXPECT_TRUE(spec.spec.suspend);
+}
+
+TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
+  const std::string long_name(50, 'a');
+  struct Row {
+    std::string spec;
+    std::string_view problem;
+    std::string_view name = "mnist";
+  };
+  const Row rows[] = {
+      {"null", "spec: is missing"},
+      {"[]", "spec: must be an object"},
+      {"{}", "spec.tfReplicaSpecs: is missing"},
+      {"{tfReplicaSpecs: null}", "spec.tfReplicaSpecs: is missing"},
+      {"{tfReplicaSpecs: {}}", "spec.tfReplicaSpecs: is missing"},
+      {"{tfReplicaSpecs: {Worker: null}}", "spec.tfReplicaSpecs.Worker: is empty"},
+      {"{tfReplicaSpecs: {Worker: {}}}", "spec.tfReplicaSpecs.Worker.template: is missing"},
+      {"{tfReplicaSpecs: {Worker: {template: {spec: {}}}}}",
+       "spec.tfReplicaSpecs.Worker.template.spec.containers: there is no container"},
+      {"{tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow}]}}}}}",
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].image: is missing"},
+      {"{tfReplicaSpecs: {worker: {template: {spec: {containers: [{name: tf, image: x}]}}}}}",
+       "spec.tfReplicaSpecs.worker.template.spec.containers: there is no container named tensorflow"},
+      {Spec(Role("Chief") + ", " + Role("Master")), "spec.tfReplicaSpecs.Master: is the same as Chief"},
+      {Spec(Role("Chief", "replicas: 2")), "spec.tfReplicaSpecs.Chief.replicas: there can be only one chief"},
+      {Spec(Role("Worker", "replicas: -1")), "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
+      {Spec(Role("Worker", "replicas: two")), "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
+      {Spec(Role("Worker", "replicas: 9999999999")),
+       "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
+      {Spec(Role("Worker", "restartPolicy: Sometimes")),
+       "spec.tfReplicaSpecs.Worker.restartPolicy: must be one of"},
+      {Spec(Role("Worker"), "cleanPodPolicy: Maybe"), "spec.cleanPodPolicy: must be one of"},
+      {Spec(Role("Worker"), "successPolicy: Any"), "spec.successPolicy: must be one of"},
+      {Spec(Role("Worker"), "backoffLimit: -1"), "spec.backoffLimit: must be a whole number"},
+      {Spec(Role("Worker"), "suspend: maybe"), "spec.suspend: must be true or false"},
+      {Spec(Role("Worker") + ", " + Role("Trainer")), "spec.tfReplicaSpecs.Trainer: is unknown"},
+      {Spec(Role("PS")), "spec.tfReplicaSpecs: nobody can end the job"},
+      {Spec(Role("Worker", "replicas: 0")), "spec.tfReplicaSpecs: nobody can end the job"},
+      {Spec(Role("Worker", "replicas: 101")), "metadata.name: is too long by 4", long_name},
+      {Spec(Role("Worker")), "metadata.name: 'a.b'", "a.b"},
+      {Spec(Role("Worker")), "metadata.name: '1a'", "1a"},
+  };
+  for (const Row& row : rows) {
+    EXPECT_THAT(Parse(row.spec, row.name).invalid, StartsWith(std::string(row.problem))) << row.spec;
+  }
+}
+
+TEST(TfPort, IsThatOfTheNamedPortOrTheDefault) {
+  const auto port = [](std::string_view ports) {
+    return FindTfPort(
+        Yaml("{template: {spec: {containers: [{name: other, ports: [{name: tfjob-port, containerPort: 1}]}, "
+             "{name: tensorflow, ports: " +
+             std::string(ports) + "}]}}}"));
+  };
+  EXPECT_EQ(port("[{name: web, containerPort: 80}, {name: tfjob-port, containerPort: 3333}]"), 3333);
+  EXPECT_EQ(port("[{name: web, containerPort: 80}]"), 2222);
+  EXPECT_EQ(port("null"), 2222);
+}
+
+}  // namespace
+}  // namespace trainyard::ops

@@ -1,0 +1,159 @@
+#include "operator/tfjob.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "operator/tfjob_testing.h"
+
+namespace trainyard::ops {
+namespace {
+
+using testing::ElementsAre;
+
+CompactJob Decoded(const Object& job) { return TfJobKind().Decode(PrintJson(job)).value(); }
+
+Document Pod(const CompactJob& job, std::string_view role, int index, int attempt = 0) {
+  return ParseJson(TfJobKind().NewMaker(job)->MakePod(role, index, attempt)).value();
+}
+
+std::string EnvOf(const Document& container, std::string_view name) {
+  std::string value = "(none)";
+  if (const Array* env = ArrayAt(container, {"env"})) {
+    for (const Document& variable : *env) {
+      if (StringAt(variable, {"name"}) == name) value = StringAt(variable, {"value"});  // the last one counts
+    }
+  }
+  return value;
+}
+const Document& ContainerOf(const Document& pod, std::size_t i = 0) {
+  return ArrayAt(pod, {"spec", "containers"})->at(i);
+}
+
+TEST(TfJob, TellsEveryTaskWhereTheOthersAre) {
+  const CompactJob job = Decoded(TfJob({{"Worker", TfRole(2)}, {"PS", TfRole(1)}, {"Eval", TfRole(1)}}));
+  EXPECT_EQ(
+      EnvOf(ContainerOf(Pod(job, "worker", 1)), "TF_CONFIG"),
+      R"({"cluster":{"worker":["mnist-worker-0-0a1b2.team.svc:2222","mnist-worker-1-0a1b2.team.svc:2222"],)"
+      R"("ps":["mnist-ps-0-0a1b2.team.svc:2222"]},"task":{"type":"worker","index":1}})");
+  EXPECT_THAT(EnvOf(ContainerOf(Pod(job, "eval", 0)), "TF_CONFIG"),
+              testing::EndsWith(R"("task":{"type":"evaluator","index":0}})"));
+}
+
+TEST(TfJob, LetsAJobOfOneTrainAlone) {
+  EXPECT_EQ(EnvOf(ContainerOf(Pod(Decoded(TfJob({{"Worker", TfRole(1)}})), "worker", 0)), "TF_CONFIG"),
+            "(none)");
+  EXPECT_EQ(EnvOf(ContainerOf(Pod(Decoded(TfJob({{"Chief", TfRole(1)}})), "chief", 0)), "TF_CONFIG"),
+            "(none)");
+}
+
+TEST(TfJob, LeavesTheUsersPodAsItIsAndAddsItsOwn) {
+  Object role = TfRole(2, "ExitCode");
+  role["template"] = Yaml(R"(
+metadata: {labels: {mine: yes-it-is, tf_job_name: stolen}, annotations: {a: b}}
+spec:
+  restartPolicy: Always
+  nodeSelector: {gpu: big}
+  initContainers: [{name: init, image: i}]
+  containers:
+  - {name: sidecar, image: s}
+  - {name: tensorflow, image: tf, args: [--steps, "5"], env: [{name: A, value: "1"}], ports: [{name: web, containerPort: 80}]}
+)");
+  const Document pod = Pod(Decoded(TfJob({{"Worker", std::move(role)}})), "worker", 1, 3);
+  EXPECT_EQ(StringAt(pod, {"metadata", "name"}), "mnist-worker-1-0a1b2");
+  EXPECT_EQ(StringAt(pod, {"metadata", "namespace"}), "team");
+  EXPECT_EQ(
+      PrintJson(*Find(pod, {"metadata", "labels"})),
+      R"({"mine":"yes-it-is","tf_job_name":"mnist","group_name":"kubeflow.org","tf-replica-type":"worker",)"
+      R"("tf-replica-index":"1","trainyard.dev/job-uid":"0a1b2c3d-0000-4000-8000-000000000000",)"
+      R"("trainyard.dev/role":"worker","trainyard.dev/index":"1"})");
+  EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "annotations"})), R"({"a":"b","trainyard.dev/attempt":"3"})");
+  EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "ownerReferences"})),
+            R"([{"apiVersion":"kubeflow.org/v1alpha2","kind":"TFJob","name":"mnist",)"
+            R"("uid":"0a1b2c3d-0000-4000-8000-000000000000","controller":true,"blockOwnerDeletion":true}])");
+  EXPECT_EQ(StringAt(pod, {"spec", "restartPolicy"}), "Never") << "it is restarted by us";
+  EXPECT_EQ(StringAt(pod, {"spec", "nodeSelector", "gpu"}), "big");
+  for (std::size_t i : {0U, 1U}) {
+    EXPECT_NE(EnvOf(ContainerOf(pod, i), "TF_CONFIG"), "(none)") << i;
+    EXPECT_EQ(EnvOf(ContainerOf(pod, i), "TRAINYARD_ATTEMPT"), "3") << i;
+  }
+  EXPECT_EQ(EnvOf(ContainerOf(pod, 1), "A"), "1");
+  EXPECT_EQ(PrintJson(*Find(ContainerOf(pod, 1), {"args"})), R"(["--steps","5"])");
+  EXPECT_EQ(PrintJson(*Find(ContainerOf(pod, 1), {"ports"})),
+            R"([{"name":"web","containerPort":80},{"name":"tfjob-port","containerPort":2222}])");
+  EXPECT_EQ(Find(ContainerOf(pod, 0), {"ports"}), nullptr);
+}
+
+TEST(TfJob, MakesAHeadlessServiceForEachPod) {
+  const CompactJob job = Decoded(TfJob({{"Worker", TfRole(2)}}));
+  const Document service = ParseJson(TfJobKind().NewMaker(job)->MakeService("worker", 1)).value();
+  EXPECT_EQ(StringAt(service, {"metadata", "name"}), "mnist-worker-1-0a1b2");
+  EXPECT_EQ(StringAt(service, {"spec", "clusterIP"}), "None");
+  EXPECT_TRUE(BoolAt(service, {"spec", "publishNotReadyAddresses"}));
+  EXPECT_EQ(PrintJson(*Find(service, {"spec", "selector"})),
+            PrintJson(*Find(service, {"metadata", "labels"})));
+  EXPECT_EQ(PrintJson(*Find(service, {"spec", "ports"})),
+            R"([{"name":"tfjob-port","port":2222,"targetPort":2222}])");
+}
+
+TEST(TfJob, ReadsAnyObjectHoweverBadItIs) {
+  for (const std::string_view rest :
+       {R"("spec":null)", R"("spec":5)", R"("status":[])", R"("spec":{"tfReplicaSpecs":7})",
+        R"("status":{"conditions":5,"restarts":[],"tfReplicaStatuses":"x"})"}) {
+    const auto job =
+        TfJobKind().Decode(R"({"metadata":{"name":"x","namespace":"y"},)" + std::string(rest) + "}");
+    ASSERT_TRUE(job.ok()) << rest;
+    EXPECT_NE(job->invalid, "") << rest;
+  }
+  EXPECT_FALSE(TfJobKind().Decode("{").ok());
+}
+
+TEST(TfJob, DropsTheTemplatesOfAJobThatHasEnded) {
+  Object job = TfJob({{"Worker", TfRole(1)}});
+  EXPECT_NE(Decoded(job).spec_text, "");
+  job["status"] = Object{{"conditions", Array{Object{{"type", "Succeeded"}, {"status", "True"}}}}};
+  EXPECT_EQ(Decoded(job).spec_text, "");
+}
+
+TEST(TfJob, ReadsAStatusAsItWroteIt) {
+  const absl::Time then = absl::FromUnixSeconds(1'700'000'000);
+  job::JobStatus status{.observed_generation = 3,
+                        .ready = 2,
+                        .wanted = 4,
+                        .start_time = then,
+                        .completion_time = then + absl::Seconds(9),
+                        .last_reconcile_time = then + absl::Seconds(5)};
+  job::RoleStatus& worker = status.roles["Worker"];
+  worker = {.active = 2,
+            .succeeded = 1,
+            .failed = 3,
+            .completed = job::IndexSet::Parse("0,2-3").value(),
+            .attempts = {{1, 2}},
+            .restarts = 5,
+            .settled = 4,
+            .disruptions = 1,
+            .last_cause = "worker-1 \"fell\"",
+            .last_time = then};
+  status.roles["PS"].active = 1;
+  status.Set(job::State::kRunning, true, "TFJobRunning", "all run", then);
+  status.Set(job::State::kRestarting, false, "TFJobRestarting", "it was so", then);
+  Object job = TfJob({{"Worker", TfRole(1)}});
+  job["status"] = TfJobKind().PrintStatus(status);
+  EXPECT_EQ(Decoded(job).status, status) << PrintJson(job["status"]);
+  EXPECT_EQ(StringAt(job["status"], {"ready"}), "2/4");
+  EXPECT_EQ(IntAt(job["status"], {"restartCount"}), 5);
+}
+
+TEST(TfJob, KnowsItsObjectsByTheLabelsOfTheOriginal) {
+  const auto place = [](std::string_view labels) {
+    const auto meta =
+        kube::ParseObjectMeta(R"({"metadata":{"name":"x","labels":)" + std::string(labels) + "}}");
+    return TfJobKind().FindPlace(*meta);
+  };
+  EXPECT_EQ(place(R"({"tf_job_name":"mnist","tf-replica-type":"worker","tf-replica-index":"2"})"),
+            (Place{.job = "mnist", .role = "worker", .index = 2}));
+  EXPECT_EQ(place(R"({"tf_job_name":"mnist","tf-replica-type":"worker","tf-replica-index":"two"})"),
+            std::nullopt);
+  EXPECT_EQ(place(R"({"tf_job_name":"mnist"})"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace trainyard::ops
