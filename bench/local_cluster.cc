@@ -82,13 +82,15 @@ LocalCluster::~LocalCluster() {
   std::filesystem::remove_all(home_, ignored);
 }
 
-absl::StatusOr<double> LocalCluster::ResidentMiB() const {
-  std::ifstream status(StrCat("/proc/", process_->pid(), "/status"));
+absl::StatusOr<double> LocalCluster::ResidentMiB() const { return bench::ResidentMiB(process_->pid()); }
+
+absl::StatusOr<double> ResidentMiB(pid_t process) {
+  std::ifstream status(StrCat("/proc/", process, "/status"));
   for (std::string word; status >> word;) {
     double kib = 0;
     if (word == "VmRSS:" && status >> kib) return kib / 1024;
   }
-  return absl::NotFoundError("`trainyard up` has ended");
+  return absl::NotFoundError(StrCat("process ", process, " has ended"));
 }
 
 double Quantile(std::vector<double> numbers, double q) {

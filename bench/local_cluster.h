@@ -42,6 +42,9 @@ class LocalCluster {
   absl::Duration start_time_;
 };
 
+// What is resident in memory of a process now, in MiB.
+absl::StatusOr<double> ResidentMiB(pid_t process);
+
 // The value at quantile `q` of the numbers, which must not be none.
 double Quantile(std::vector<double> numbers, double q);
 

@@ -17,8 +17,8 @@
 int main(int argc, char** argv) {
   using namespace trainyard::bench;
   const std::pair<std::string, void (*)(const Settings&, std::vector<Row>&)> parts[] = {
-      {"store", EmbeddedStoreRows}, {"watches", WatchRows},   {"etcd", EtcdRows},
-      {"client", ClientRows},       {"cluster", ClusterRows}, {"pods", PodRows}};
+      {"store", EmbeddedStoreRows}, {"watches", WatchRows}, {"etcd", EtcdRows},        {"client", ClientRows},
+      {"cluster", ClusterRows},     {"pods", PodRows},      {"operator", OperatorRows}};
   Settings settings;
   settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
   std::vector<std::string> wanted;
@@ -42,11 +42,11 @@ int main(int argc, char** argv) {
                std::ranges::any_of(parts, [&](const auto& part) { return part.first == argv[i + 1]; })) {
       wanted.emplace_back(argv[++i]);
     } else {
-      std::cerr
-          << "unknown argument '" << argv[i]
-          << "': there are --quick, --check, --part store|watches|etcd|client|cluster|pods, --json FILE, "
-             "--folder FOLDER, "
-             "--trainyard PROGRAM\n";
+      std::cerr << "unknown argument '" << argv[i]
+                << "': there are --quick, --check, --part store|watches|etcd|client|cluster|pods|operator, "
+                   "--json FILE, "
+                   "--folder FOLDER, "
+                   "--trainyard PROGRAM\n";
       return 2;
     }
   }

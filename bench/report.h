@@ -63,5 +63,6 @@ void EtcdRows(const Settings& settings, std::vector<Row>& rows);
 void ClientRows(const Settings& settings, std::vector<Row>& rows);
 void ClusterRows(const Settings& settings, std::vector<Row>& rows);
 void PodRows(const Settings& settings, std::vector<Row>& rows);
+void OperatorRows(const Settings& settings, std::vector<Row>& rows);
 
 }  // namespace trainyard::bench

@@ -25,6 +25,20 @@ std::string Join(const std::vector<std::string>& parts, std::size_t most) {
   return out;
 }
 
+bool Creates(const job::JobPlan& plan) {
+  return std::ranges::any_of(plan.actions, [](const job::Action& action) {
+    return std::holds_alternative<job::CreatePod>(action) ||
+           std::holds_alternative<job::CreateService>(action);
+  });
+}
+
+// What follows a job's status that could not be stored, or is not as it was seen.
+kube::Outcome OutcomeOf(const absl::Status& status) {
+  if (kube::IsNotFound(status)) return kube::Done();  // it was deleted
+  if (kube::IsConflict(status)) return kube::Again{kAfterConflict};
+  return kube::Failed{.status = Annotate(status, "the status could not be stored")};
+}
+
 std::string CountOf(int count, std::string_view what) {
   return StrCat(count, " ", what, count == 1 ? "" : "s");
 }
@@ -149,28 +163,29 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   job::JobView view = caches_.Observe(job);
   view.node_grace = options_.node_grace;
   job::JobPlan plan = Plan(view, now);
+  const bool lives = !job.status.IsFinished() && !view.leaving;
+  const bool due = lives && IsRoundDue(key, now);
+  Stored stored{.version = job.meta.resource_version, .status = job.status};
+  // Watches may be behind each other: pods that are seen to be gone may have gone because the job has ended,
+  // which is not seen yet. What is made is made for a job that is known to be as it is seen.
+  if (Creates(plan)) {
+    const absl::Status fresh =
+        plan.status == job.status ? CheckFresh(job) : Store(job, plan.status, now, stored);
+    if (!fresh.ok()) return {.outcome = OutcomeOf(fresh)};
+  }
   const ActResult acted = Act(api_, caches_, kind_, job, plan.actions);
+  kube::Pass pass{.outcome = kube::Done(), .actions = Join(acted.done, 3)};
   if (!acted.ok()) {
     view.trouble = Join(acted.errors, 2);
     plan = Plan(view, now);
   }
   Count(plan, acted);
-  const bool changed = !(plan.status == job.status);
-  const bool due = TakeRound(key, now) && !job.status.IsFinished() && !view.leaving;
-  absl::Status stored;
-  if (changed || due) {
-    plan.status.last_reconcile_time = absl::FromUnixSeconds(absl::ToUnixSeconds(now));
-    stored = StoreStatus(job, plan.status);
-  }
-  kube::Pass pass{.outcome = kube::Done(), .actions = Join(acted.done, 3)};
-  if (kube::IsNotFound(stored)) return pass;  // it was deleted
-  if (kube::IsConflict(stored)) {
-    pass.outcome = kube::Again{kAfterConflict};
-    return pass;
-  }
-  if (!stored.ok()) {
-    pass.outcome = kube::Failed{.status = Annotate(stored, "the status could not be stored")};
-    return pass;
+  if (!(plan.status == stored.status) || due) {
+    const absl::Status status = Store(job, plan.status, now, stored);
+    if (!status.ok()) {
+      pass.outcome = OutcomeOf(status);
+      return pass;
+    }
   }
   Tell(job, plan, acted);
   if (!acted.ok()) {
@@ -178,8 +193,9 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
     return pass;
   }
   absl::Duration next = plan.wake_after.value_or(absl::InfiniteDuration());
-  if (!plan.status.IsFinished() && !view.leaving) {
-    next = std::min(next, NextRound(key, now, changed || !plan.actions.empty()));
+  if (lives && !plan.status.IsFinished()) {
+    const bool quiet = plan.status == job.status && plan.actions.empty();
+    next = std::min(next, NextRound(key, now, !quiet));
   }
   if (next < absl::InfiniteDuration()) pass.outcome = kube::Again{next};
   return pass;
@@ -192,20 +208,28 @@ job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
   return plan;
 }
 
-absl::Status Controller::StoreStatus(const CompactJob& job, const job::JobStatus& status) {
+absl::Status Controller::CheckFresh(const CompactJob& job) {
+  TY_ASSIGN_OR_RETURN(std::string text, api_.Get(kind_.resource(), job.meta.Key()));
+  TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
+  if (meta.uid == job.meta.uid && meta.resource_version == job.meta.resource_version) return absl::OkStatus();
+  return kube::ToStatus({.code = 409, .reason = "Conflict", .message = "the job has changed"});
+}
+
+absl::Status Controller::Store(const CompactJob& job, job::JobStatus status, absl::Time now, Stored& stored) {
   const kube::ObjectKey key = job.meta.Key();
+  stored.status = status;
+  status.last_reconcile_time = absl::FromUnixSeconds(absl::ToUnixSeconds(now));
   const Object object{{"apiVersion", kind_.resource().ApiVersion()},
                       {"kind", kind_.resource().kind},
                       {"metadata", Object{{"name", key.name},
                                           {"namespace", key.ns},
                                           {"uid", job.meta.uid},
-                                          {"resourceVersion", job.meta.resource_version}}},
+                                          {"resourceVersion", stored.version}}},
                       {"status", kind_.PrintStatus(status)}};
-  const auto answer = api_.Update(kind_.resource(), key, PrintJson(object), "status");
-  if (!answer.ok()) return answer.status();
-  if (const auto meta = kube::ParseObjectMeta(*answer); meta.ok()) {
-    caches_.job_writes().ExpectVersion(key, key, meta->resource_version);
-  }
+  TY_ASSIGN_OR_RETURN(std::string answer, api_.Update(kind_.resource(), key, PrintJson(object), "status"));
+  TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(answer)));
+  caches_.job_writes().ExpectVersion(key, key, meta.resource_version);
+  stored.version = std::move(meta.resource_version);
   return absl::OkStatus();
 }
 
@@ -242,7 +266,7 @@ void Controller::Count(const job::JobPlan& plan, const ActResult& acted) {
   for (const job::Restart& restart : plan.restarts) metrics_.Restarted(restart.role, restart.cause);
 }
 
-bool Controller::TakeRound(const kube::ObjectKey& key, absl::Time now) {
+bool Controller::IsRoundDue(const kube::ObjectKey& key, absl::Time now) {
   MutexLock lock(mu_);
   const auto round = rounds_.find(key);
   return round != rounds_.end() && now >= round->second.due;

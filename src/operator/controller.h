@@ -77,15 +77,23 @@ class Controller {
     absl::Time due;
   };
 
+  // A job's status as the server has it.
+  struct Stored {
+    std::string version;
+    job::JobStatus status;  // but for the time of the last look
+  };
+
   void Wake(const kube::ObjectKey& key);
   kube::Pass Reconcile(const kube::ObjectKey& key);
   kube::Pass PassOver(const kube::ObjectKey& key, const CompactJob& job);
   job::JobPlan Plan(const job::JobView& view, absl::Time now);
-  absl::Status StoreStatus(const CompactJob& job, const job::JobStatus& status);
+  // Conflict: the job is not as it was seen. NotFound: it is gone.
+  absl::Status CheckFresh(const CompactJob& job);
+  absl::Status Store(const CompactJob& job, job::JobStatus status, absl::Time now, Stored& stored);
   void Tell(const CompactJob& job, const job::JobPlan& plan, const ActResult& acted);
   void Count(const job::JobPlan& plan, const ActResult& acted);
   // Whether the double check is due now; and when it is next.
-  bool TakeRound(const kube::ObjectKey& key, absl::Time now);
+  bool IsRoundDue(const kube::ObjectKey& key, absl::Time now);
   absl::Duration NextRound(const kube::ObjectKey& key, absl::Time now, bool changed);
   std::shared_ptr<Work> CurrentWork() const;
 

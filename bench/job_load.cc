@@ -1,0 +1,261 @@
+#include "bench/job_load.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include "base/document.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "bench/local_cluster.h"
+#include "kube/curl_transport.h"
+#include "kube/informer.h"
+#include "kube/kubeconfig.h"
+#include "kube/pod.h"
+#include "operator/definitions.h"
+#include "operator/tfjob.h"
+
+namespace trainyard::bench {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+Document ParsedJob(std::string_view name, int workers) {
+  Document job = ParseJson(JobBody(name, workers)).value();
+  MakeObjectAt(job, {"metadata"})["namespace"] = "default";
+  MakeObjectAt(job, {"metadata"})["uid"] = "0a1b2c3d-0000-4000-8000-000000000000";
+  return job;
+}
+
+// What the operator makes for the first worker of such a job, under another name.
+std::string Renamed(const std::string& object, std::string_view name) {
+  Document document = ParseJson(object).value();
+  Object& metadata = MakeObjectAt(document, {"metadata"});
+  metadata["name"] = name;
+  Remove(metadata, "ownerReferences");  // an owner that does not exist
+  Remove(metadata, "namespace");
+  return PrintJson(document);
+}
+
+constexpr std::string_view kRunning =
+    R"({"status":{"phase":"Running","containerStatuses":[{"name":"tensorflow","image":"none","imageID":"","ready":true,)"
+    R"("restartCount":0,"state":{"running":{"startedAt":"2024-05-01T10:00:00Z"}}}]}})";
+
+}  // namespace
+
+const kube::Resource& TfJobs() {
+  static const auto* const kind = new ops::TfJobKind;
+  return kind->resource();
+}
+
+std::string JobBody(std::string_view name, int workers) {
+  const Object container{{"name", "tensorflow"},
+                         {"image", "none"},
+                         {"command", Array{"python3", "/opt/train.py"}},
+                         {"args", Array{"--batch-size", "64", "--epochs", "10"}},
+                         {"env", Array{Object{{"name", "DATA"}, {"value", "/data/mnist"}}}}};
+  const Object worker{{"replicas", workers},
+                      {"restartPolicy", "ExitCode"},
+                      {"template", Object{{"spec", Object{{"schedulerName", "nobody"},
+                                                          {"terminationGracePeriodSeconds", 0},
+                                                          {"containers", Array{container}}}}}}};
+  return PrintJson(Object{{"apiVersion", TfJobs().ApiVersion()},
+                          {"kind", TfJobs().kind},
+                          {"metadata", Object{{"name", name}}},
+                          {"spec", Object{{"tfReplicaSpecs", Object{{"Worker", worker}}}}}});
+}
+
+std::string LikePodBody(std::string_view name, int workers) {
+  const ops::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", workers))).value();
+  return Renamed(ops::TfJobKind().NewMaker(job)->MakePod("worker", 0, 0), name);
+}
+
+std::string LikeServiceBody(std::string_view name) {
+  const ops::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", 1))).value();
+  return Renamed(ops::TfJobKind().NewMaker(job)->MakeService("worker", 0), name);
+}
+
+// ---- the client
+
+absl::StatusOr<std::unique_ptr<JobLoad>> JobLoad::Connect(const std::string& kubeconfig) {
+  TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube::LoadConfig({.path = kubeconfig}));
+  auto load = std::make_unique<JobLoad>();
+  TY_ASSIGN_OR_RETURN(load->transport_, kube::NewCurlTransport(std::move(config)));
+  load->api_ = std::make_unique<kube::Api>(*load->transport_, Clock::System(), IdSource::Random());
+  return load;
+}
+
+absl::Status JobLoad::InstallKinds() {
+  TY_RETURN_IF_ERROR(ops::InstallDefinitions(*api_));
+  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  while (
+      !api_->List(TfJobs(), "default", {.limit = 1}).ok()) {  // a server takes a moment to serve a new kind
+    if (Clock::System().Steady() > deadline) return absl::DeadlineExceededError("the kinds are not served");
+    ::usleep(20'000);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobLoad::MakeNamespace(const std::string& ns) {
+  return api_
+      ->Create(
+          kube::Resource::Namespaces(), "",
+          PrintJson(Object{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", Object{{"name", ns}}}}))
+      .status();
+}
+
+absl::Status JobLoad::CreateAll(const kube::Resource& resource, const std::string& ns,
+                                std::vector<std::string> bodies) {
+  std::vector<kube::Operation> operations;
+  operations.reserve(bodies.size());
+  for (std::string& body : bodies) operations.push_back(kube::CreateOperation(resource, ns, std::move(body)));
+  for (const auto& answer : api_->Do(std::move(operations))) TY_RETURN_IF_ERROR(answer);
+  return absl::OkStatus();
+}
+
+absl::Status JobLoad::DeleteAll(const kube::Resource& resource, const std::string& ns) {
+  TY_ASSIGN_OR_RETURN(const kube::ListPage page, api_->ListAll(resource, ns, {}));
+  std::vector<kube::Operation> operations;
+  for (const std::string& item : page.items) {
+    TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(item));
+    operations.push_back(kube::DeleteOperation(resource, meta.Key(), {.grace_seconds = 0}));
+  }
+  for (const auto& answer : api_->Do(std::move(operations))) {
+    if (!kube::IsNotFound(answer.status())) TY_RETURN_IF_ERROR(answer);
+  }
+  return absl::OkStatus();
+}
+
+// ---- counting
+
+AddedCounter::AddedCounter(kube::Transport& transport, const kube::Resource& resource,
+                           const std::string& ns) {
+  auto opened = transport.Open({.target = StrCat(kube::ResourcePath(resource, ns), "?watch=true")});
+  if (opened.ok()) body_ = std::move(opened->body);
+  if (body_ != nullptr) thread_ = std::thread([this] { Read(); });
+}
+
+AddedCounter::~AddedCounter() {
+  if (body_ != nullptr) body_->Cancel();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AddedCounter::Read() {
+  constexpr std::string_view kAdded = R"("type":"ADDED")";
+  std::string tail;  // of what was read before, in which one may have begun
+  for (;;) {
+    const auto piece = body_->Read(absl::Minutes(5));
+    if (!piece.ok() || piece->empty()) return;
+    tail += *piece;
+    std::size_t at = 0;
+    for (std::size_t found; (found = tail.find(kAdded, at)) != std::string::npos; at = found + kAdded.size())
+      ++count_;
+    tail.erase(0, std::max(at, tail.size() - std::min(tail.size(), kAdded.size() - 1)));
+  }
+}
+
+absl::Status AwaitCount(const std::vector<const AddedCounter*>& counters, std::int64_t wanted,
+                        absl::Duration patience) {
+  const SteadyTime deadline = Clock::System().Steady() + patience;
+  for (;;) {
+    std::int64_t count = 0;
+    for (const AddedCounter* counter : counters) count += counter->count();
+    if (count >= wanted) return absl::OkStatus();
+    if (Clock::System().Steady() > deadline) {
+      return absl::DeadlineExceededError(StrCat(count, " of ", wanted, " objects are there"));
+    }
+    ::usleep(1'000);
+  }
+}
+
+// ---- the kubelet
+
+class InstantKubelet::Feed {
+ public:
+  Feed(kube::Transport& transport, std::string ns, std::atomic<std::int64_t>& started)
+      : api_(transport, Clock::System(), IdSource::Random()),
+        informer_(api_, Clock::System(), IdSource::Random(),
+                  {.resource = kube::Resource::Pods(), .ns = std::move(ns)},
+                  [](std::string json) { return kube::ParsePod(std::move(json)); }),
+        started_(started) {
+    informer_.OnChange([this](const kube::Change<kube::CompactPod>& change) {
+      if (change.after == nullptr || change.after->phase != kube::PodPhase::kPending) return;
+      MutexLock lock(mu_);
+      waiting_.push_back(change.after->meta.Key());
+      changed_.SignalAll();
+    });
+    informer_.Start();
+    thread_ = std::thread([this] { Work(); });
+  }
+  ~Feed() {
+    informer_.Stop();
+    {
+      MutexLock lock(mu_);
+      stopping_ = true;
+      changed_.SignalAll();
+    }
+    thread_.join();
+  }
+
+ private:
+  void Work() {
+    for (;;) {
+      std::vector<kube::ObjectKey> keys;
+      {
+        MutexLock lock(mu_);
+        while (waiting_.empty() && !stopping_) changed_.Wait(mu_);
+        if (stopping_) return;
+        keys.swap(waiting_);
+      }
+      std::vector<kube::Operation> operations;
+      for (const kube::ObjectKey& key : keys) {
+        operations.push_back(kube::PatchOperation(kube::Resource::Pods(), key, std::string(kRunning),
+                                                  {.type = kube::PatchType::kMerge}, "status"));
+      }
+      for (const auto& answer : api_.Do(std::move(operations))) started_ += answer.ok() ? 1 : 0;
+    }
+  }
+
+  kube::Api api_;
+  kube::Informer<kube::CompactPod> informer_;
+  std::atomic<std::int64_t>& started_;
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<kube::ObjectKey> waiting_ TY_GUARDED_BY(mu_);
+  bool stopping_ TY_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+InstantKubelet::InstantKubelet(kube::Transport& transport, std::string ns)
+    : feed_(std::make_unique<Feed>(transport, std::move(ns), started_)) {}
+InstantKubelet::~InstantKubelet() = default;
+
+// ---- the operator
+
+absl::StatusOr<OperatorProcess> OperatorProcess::Start(const std::string& trainyard,
+                                                       const std::string& kubeconfig,
+                                                       const std::string& log) {
+  TY_ASSIGN_OR_RETURN(Child child, Child::Spawn({.argv = {trainyard, "operator", "--kubeconfig", kubeconfig},
+                                                 .stdout_path = log,
+                                                 .stderr_path = log}));
+  return OperatorProcess(std::move(child));
+}
+
+absl::StatusOr<absl::Duration> OperatorProcess::CpuTime() const {
+  std::ifstream stat(StrCat("/proc/", child_.pid(), "/stat"));
+  std::string text((std::istreambuf_iterator<char>(stat)), {});
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return absl::NotFoundError("the operator has ended");
+  const std::string rest = text.substr(name_end + 2);
+  const std::vector<std::string_view> fields = Split(rest, ' ');  // from the third field on
+  const auto user = ParseNumber<std::int64_t>(fields.at(11));
+  const auto system = ParseNumber<std::int64_t>(fields.at(12));
+  if (!user || !system) return absl::InternalError("cannot read the operator's times");
+  return absl::Seconds(static_cast<double>(*user + *system) / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+absl::StatusOr<double> OperatorProcess::ResidentMiB() const { return bench::ResidentMiB(child_.pid()); }
+
+}  // namespace trainyard::bench
