@@ -20,7 +20,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kPatience = absl::Seconds(120);
 
 Document ParsedJob(std::string_view name, int workers) {
   Document job = ParseJson(JobBody(name, workers)).value();
@@ -79,10 +79,15 @@ std::string LikeServiceBody(std::string_view name) {
 
 // ---- the client
 
-absl::StatusOr<std::unique_ptr<JobLoad>> JobLoad::Connect(const std::string& kubeconfig) {
+absl::StatusOr<std::unique_ptr<kube::Transport>> ConnectTo(const std::string& kubeconfig) {
   TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube::LoadConfig({.path = kubeconfig}));
+  return kube::NewCurlTransport(std::move(config));
+}
+
+absl::StatusOr<std::unique_ptr<JobLoad>> JobLoad::Connect(std::string kubeconfig) {
   auto load = std::make_unique<JobLoad>();
-  TY_ASSIGN_OR_RETURN(load->transport_, kube::NewCurlTransport(std::move(config)));
+  load->kubeconfig_ = std::move(kubeconfig);
+  TY_ASSIGN_OR_RETURN(load->transport_, ConnectTo(load->kubeconfig_));
   load->api_ = std::make_unique<kube::Api>(*load->transport_, Clock::System(), IdSource::Random());
   return load;
 }
@@ -130,52 +135,53 @@ absl::Status JobLoad::DeleteAll(const kube::Resource& resource, const std::strin
 
 // ---- counting
 
-AddedCounter::AddedCounter(kube::Transport& transport, const kube::Resource& resource,
-                           const std::string& ns) {
-  auto opened = transport.Open({.target = StrCat(kube::ResourcePath(resource, ns), "?watch=true")});
-  if (opened.ok()) body_ = std::move(opened->body);
-  if (body_ != nullptr) thread_ = std::thread([this] { Read(); });
+namespace {
+struct CountedObject {
+  kube::ObjectMeta meta;
+};
+absl::StatusOr<CountedObject> DecodeCounted(std::string json) {
+  TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(json)));
+  return CountedObject{std::move(meta)};
+}
+}  // namespace
+
+struct ObjectCounter::Feed {
+  Feed(kube::Transport& transport, const kube::Resource& resource, const std::string& ns)
+      : api(transport, Clock::System(), IdSource::Random()),
+        informer(api, Clock::System(), IdSource::Random(), {.resource = resource, .ns = ns}, DecodeCounted) {}
+  kube::Api api;
+  kube::Informer<CountedObject> informer;
+};
+
+ObjectCounter::ObjectCounter(kube::Transport& transport, const kube::Resource& resource,
+                             const std::string& ns)
+    : feed_(std::make_unique<Feed>(transport, resource, ns)) {
+  feed_->informer.Start();
+}
+ObjectCounter::~ObjectCounter() = default;
+
+std::int64_t ObjectCounter::count() const {
+  return static_cast<std::int64_t>(feed_->informer.cache().Size());
 }
 
-AddedCounter::~AddedCounter() {
-  if (body_ != nullptr) body_->Cancel();
-  if (thread_.joinable()) thread_.join();
-}
-
-void AddedCounter::Read() {
-  constexpr std::string_view kAdded = R"("type":"ADDED")";
-  std::string tail;  // of what was read before, in which one may have begun
-  for (;;) {
-    const auto piece = body_->Read(absl::Minutes(5));
-    if (!piece.ok() || piece->empty()) return;
-    tail += *piece;
-    std::size_t at = 0;
-    for (std::size_t found; (found = tail.find(kAdded, at)) != std::string::npos; at = found + kAdded.size())
-      ++count_;
-    tail.erase(0, std::max(at, tail.size() - std::min(tail.size(), kAdded.size() - 1)));
-  }
-}
-
-absl::Status AwaitCount(const std::vector<const AddedCounter*>& counters, std::int64_t wanted,
-                        absl::Duration patience) {
-  const SteadyTime deadline = Clock::System().Steady() + patience;
-  for (;;) {
-    std::int64_t count = 0;
-    for (const AddedCounter* counter : counters) count += counter->count();
-    if (count >= wanted) return absl::OkStatus();
+absl::Status AwaitCount(const std::function<std::int64_t()>& count, std::int64_t wanted) {
+  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  while (count() < wanted) {
     if (Clock::System().Steady() > deadline) {
-      return absl::DeadlineExceededError(StrCat(count, " of ", wanted, " objects are there"));
+      return absl::DeadlineExceededError(StrCat(count(), " of ", wanted, " objects are there"));
     }
     ::usleep(1'000);
   }
+  return absl::OkStatus();
 }
 
 // ---- the kubelet
 
 class InstantKubelet::Feed {
  public:
-  Feed(kube::Transport& transport, std::string ns, std::atomic<std::int64_t>& started)
-      : api_(transport, Clock::System(), IdSource::Random()),
+  Feed(std::unique_ptr<kube::Transport> transport, std::string ns, std::atomic<std::int64_t>& started)
+      : transport_(std::move(transport)),
+        api_(*transport_, Clock::System(), IdSource::Random()),
         informer_(api_, Clock::System(), IdSource::Random(),
                   {.resource = kube::Resource::Pods(), .ns = std::move(ns)},
                   [](std::string json) { return kube::ParsePod(std::move(json)); }),
@@ -189,6 +195,7 @@ class InstantKubelet::Feed {
     informer_.Start();
     thread_ = std::thread([this] { Work(); });
   }
+  std::int64_t pods() const { return static_cast<std::int64_t>(informer_.cache().Size()); }
   ~Feed() {
     informer_.Stop();
     {
@@ -218,6 +225,7 @@ class InstantKubelet::Feed {
     }
   }
 
+  const std::unique_ptr<kube::Transport> transport_;
   kube::Api api_;
   kube::Informer<kube::CompactPod> informer_;
   std::atomic<std::int64_t>& started_;
@@ -228,9 +236,15 @@ class InstantKubelet::Feed {
   std::thread thread_;
 };
 
-InstantKubelet::InstantKubelet(kube::Transport& transport, std::string ns)
-    : feed_(std::make_unique<Feed>(transport, std::move(ns), started_)) {}
+absl::StatusOr<std::unique_ptr<InstantKubelet>> InstantKubelet::Start(const std::string& kubeconfig,
+                                                                      std::string ns) {
+  TY_ASSIGN_OR_RETURN(auto transport, ConnectTo(kubeconfig));
+  std::unique_ptr<InstantKubelet> kubelet(new InstantKubelet);
+  kubelet->feed_ = std::make_unique<Feed>(std::move(transport), std::move(ns), kubelet->started_);
+  return kubelet;
+}
 InstantKubelet::~InstantKubelet() = default;
+std::int64_t InstantKubelet::pods() const { return feed_->pods(); }
 
 // ---- the operator
 

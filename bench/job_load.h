@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,7 +32,8 @@ std::string LikeServiceBody(std::string_view name);
 // A client of a cluster by its kubeconfig.
 class JobLoad {
  public:
-  static absl::StatusOr<std::unique_ptr<JobLoad>> Connect(const std::string& kubeconfig);
+  static absl::StatusOr<std::unique_ptr<JobLoad>> Connect(std::string kubeconfig);
+  const std::string& kubeconfig() const { return kubeconfig_; }
   kube::Api& api() { return *api_; }
   kube::Transport& transport() { return *transport_; }
 
@@ -45,36 +47,37 @@ class JobLoad {
   absl::Status DeleteAll(const kube::Resource& resource, const std::string& ns);
 
  private:
+  std::string kubeconfig_;
   std::unique_ptr<kube::Transport> transport_;
   std::unique_ptr<kube::Api> api_;
 };
 
-// Counts the objects that are added to a collection, as the server tells of them.
-class AddedCounter {
+// Counts the objects of a collection, as the server tells of them.
+class ObjectCounter {
  public:
-  AddedCounter(kube::Transport& transport, const kube::Resource& resource, const std::string& ns);
-  ~AddedCounter();
-  std::int64_t count() const { return count_; }
+  ObjectCounter(kube::Transport& transport, const kube::Resource& resource, const std::string& ns);
+  ~ObjectCounter();
+  std::int64_t count() const;
 
  private:
-  void Read();
-  std::unique_ptr<kube::BodyReader> body_;
-  std::atomic<std::int64_t> count_ = 0;
-  std::thread thread_;
+  struct Feed;
+  std::unique_ptr<Feed> feed_;
 };
 
-// Waits until all counters together have counted so many.
-absl::Status AwaitCount(const std::vector<const AddedCounter*>& counters, std::int64_t wanted,
-                        absl::Duration patience);
+// Waits until there are so many.
+absl::Status AwaitCount(const std::function<std::int64_t()>& count, std::int64_t wanted);
 
 // Says of every pod of the namespace that it runs, as soon as it is there.
 class InstantKubelet {
  public:
-  InstantKubelet(kube::Transport& transport, std::string ns);
+  // Over a connection of its own, as a kubelet is another process.
+  static absl::StatusOr<std::unique_ptr<InstantKubelet>> Start(const std::string& kubeconfig, std::string ns);
   ~InstantKubelet();
   std::int64_t started() const { return started_; }
+  std::int64_t pods() const;  // that it knows of
 
  private:
+  InstantKubelet() = default;
   class Feed;
   std::unique_ptr<Feed> feed_;
   std::atomic<std::int64_t> started_ = 0;

@@ -17,8 +17,10 @@
 int main(int argc, char** argv) {
   using namespace trainyard::bench;
   const std::pair<std::string, void (*)(const Settings&, std::vector<Row>&)> parts[] = {
-      {"store", EmbeddedStoreRows}, {"watches", WatchRows}, {"etcd", EtcdRows},        {"client", ClientRows},
-      {"cluster", ClusterRows},     {"pods", PodRows},      {"operator", OperatorRows}};
+      {"store", EmbeddedStoreRows}, {"watches", WatchRows},
+      {"etcd", EtcdRows},           {"client", ClientRows},
+      {"cluster", ClusterRows},     {"pods", PodRows},
+      {"operator", OperatorRows},   {"operator-real", OperatorOnRealRows}};
   Settings settings;
   settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
   std::vector<std::string> wanted;
@@ -43,7 +45,8 @@ int main(int argc, char** argv) {
       wanted.emplace_back(argv[++i]);
     } else {
       std::cerr << "unknown argument '" << argv[i]
-                << "': there are --quick, --check, --part store|watches|etcd|client|cluster|pods|operator, "
+                << "': there are --quick, --check, --part "
+                   "store|watches|etcd|client|cluster|pods|operator|operator-real, "
                    "--json FILE, "
                    "--folder FOLDER, "
                    "--trainyard PROGRAM\n";

@@ -64,5 +64,6 @@ void ClientRows(const Settings& settings, std::vector<Row>& rows);
 void ClusterRows(const Settings& settings, std::vector<Row>& rows);
 void PodRows(const Settings& settings, std::vector<Row>& rows);
 void OperatorRows(const Settings& settings, std::vector<Row>& rows);
+void OperatorOnRealRows(const Settings& settings, std::vector<Row>& rows);
 
 }  // namespace trainyard::bench

@@ -43,8 +43,12 @@ int DropReadOnlySegments(dl_phdr_info* object, std::size_t, void*) {
 
 }  // namespace
 
+void TrimHeap() { ::malloc_trim(0); }
+
+void ShareHeap() { ::mallopt(M_ARENA_MAX, 1); }
+
 void ReturnMemory() {
-  ::malloc_trim(0);
+  TrimHeap();
   ::dl_iterate_phdr(DropReadOnlySegments, nullptr);
 }
 

@@ -16,6 +16,7 @@ class HomeFlag {
  public:
   void Declare(Flags& flags);
   absl::StatusOr<local::Home> Open() const;
+  bool IsGiven() const { return !home_.empty(); }
 
  private:
   std::string home_;

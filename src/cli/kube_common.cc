@@ -20,13 +20,19 @@ void KubeFlags::Declare(Flags& flags) {
 }
 
 absl::StatusOr<kube::ClusterConfig> KubeFlags::Load() const {
-  auto config = kube::LoadConfig({.path = kubeconfig_, .context = context_});
-  if (config.ok() || !absl::IsNotFound(config.status()) || !kubeconfig_.empty() || !context_.empty())
-    return config;
+  const bool named =
+      !kubeconfig_.empty() || !context_.empty() || kube::ProcessEnvironment("KUBECONFIG").has_value();
+  // Who names a home folder means the cluster that runs there, whatever else is configured for kubectl.
+  if (named || !home_.IsGiven()) {
+    auto config = kube::LoadConfig({.path = kubeconfig_, .context = context_});
+    if (named || !absl::IsNotFound(config.status())) return config;
+  }
   TY_ASSIGN_OR_RETURN(const local::Home home, home_.Open());
   TY_ASSIGN_OR_RETURN(const auto running, local::FindRunning(home));
   if (running) return kube::LoadConfig({.path = home.Kubeconfig()});
-  return config;
+  return absl::NotFoundError(
+      StrCat("no cluster is configured, and none runs on ", home.root,
+             ": name a kubeconfig, or start the embedded cluster with `trainyard up`"));
 }
 
 }  // namespace trainyard::cli

@@ -23,6 +23,9 @@ namespace {
 // What hangs after this is left: a cluster that is told to end a process does not wait for ever either.
 constexpr unsigned kEndSeconds = 1;
 
+// What a burst of work has left behind is given back after this at the latest.
+constexpr absl::Duration kTrimPeriod = absl::Seconds(10);
+
 class OperatorCommand final : public Command {
  public:
   std::string name() const override { return "operator"; }
@@ -66,7 +69,8 @@ class OperatorCommand final : public Command {
     flags.Number(
         {.name = "--kube-api-qps", .value = "N", .help = "Send at most so many requests a second (no limit)"},
         qps_);
-    flags.Number({.name = "--workers", .value = "N", .help = "Look at so many jobs at a time (8)"}, workers_);
+    flags.Number({.name = "--workers", .value = "N", .help = "Look at so many jobs at a time (16)"},
+                 workers_);
   }
 
   absl::Status Run() override {
@@ -74,14 +78,22 @@ class OperatorCommand final : public Command {
     TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
     options_.lease.ns = lease_namespace_.empty() ? config.ns : lease_namespace_;
     const std::string server = config.server;
+    ShareHeap();
     const EndingSignals signals;  // before the first thread
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
     TY_ASSIGN_OR_RETURN(auto running, ops::Operator::Start(*transport, Clock::System(), options_));
     std::cerr << "trainyard: watching " << kinds_ << " at " << server
               << (options_.controller.ns.empty() ? "" : StrCat(" in namespace ", options_.controller.ns))
               << "\n";
+    if (running->metrics_port() != 0)
+      std::cerr << "trainyard: metrics at port " << running->metrics_port() << "\n";
+    if (running->health_port() != 0)
+      std::cerr << "trainyard: probes at port " << running->health_port() << "\n";
     Report(*running);
-    signals.Await();
+    if (!signals.AwaitFor(absl::Seconds(1))) {
+      ReturnMemory();
+      while (!signals.AwaitFor(kTrimPeriod)) TrimHeap();
+    }
     ::alarm(kEndSeconds);
     running.reset();
     return absl::OkStatus();

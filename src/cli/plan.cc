@@ -1,4 +1,5 @@
 // trainyard plan
+#include <algorithm>
 #include <iostream>
 #include <iterator>
 
@@ -54,7 +55,8 @@ class Plan final : public Command {
   absl::Status PlanLive() {
     const std::size_t slash = job_->find('/');
     const std::string kind = job_->substr(0, slash);
-    if (slash == std::string::npos || (kind != "tfjob" && kind != "tfjobs" && kind != "tfj")) {
+    if (slash == std::string::npos || slash + 1 == job_->size() ||
+        (kind != "tfjob" && kind != "tfjobs" && kind != "tfj")) {
       return UsageError(StrCat("'", Escaped(*job_), "' is no job: tfjob/NAME"));
     }
     TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
@@ -72,25 +74,41 @@ class Plan final : public Command {
     } else {
       TY_ASSIGN_OR_RETURN(text, ReadFile(file_, kMostBytes));
     }
-    const auto documents = ParseJsonOrYaml(text);
+    auto documents = ParseJsonOrYaml(text);
     if (!documents.ok()) return Annotate(documents.status(), file_);
     int jobs = 0;
-    absl::Status invalid;
-    for (const Document& document : *documents) {
+    std::string invalid;
+    for (Document& document : Expand(*std::move(documents))) {
       // A file may bring along what its jobs need.
       if (StringAt(document, {"kind"}) != kind_.resource().kind) continue;
       ++jobs;
-      const auto view = ops::ViewNew(kind_, document);
+      Object& metadata = MakeObjectAt(document, {"metadata"});
+      if (!ns_.empty() && !metadata.contains("namespace")) metadata["namespace"] = ns_;
+      const auto view = ops::ViewNew(kind_, std::move(document));
       if (!view.ok()) return Annotate(view.status(), file_);
       if (!view->invalid.empty()) {
-        invalid = absl::InvalidArgumentError(StrCat(view->spec.kind, " ", view->name, ": ", view->invalid));
+        StrAppend(invalid, invalid.empty() ? "" : "; ", view->spec.kind, " ", view->name, ": ",
+                  view->invalid);
         continue;
       }
       TY_RETURN_IF_ERROR(Show(*view));
     }
     if (jobs == 0)
       return absl::InvalidArgumentError(StrCat(file_, ": there is no ", kind_.resource().kind, " in it"));
-    return invalid;
+    return invalid.empty() ? absl::OkStatus() : absl::InvalidArgumentError(invalid);
+  }
+
+  // With the items of lists in the place of the lists.
+  static std::vector<Document> Expand(std::vector<Document> documents) {
+    std::vector<Document> out;
+    for (Document& document : documents) {
+      Array* items = StringAt(document, {"kind"}) == "List" ? ArrayAt(document, {"items"}) : nullptr;
+      if (items == nullptr)
+        out.push_back(std::move(document));
+      else
+        std::ranges::move(*items, std::back_inserter(out));
+    }
+    return out;
   }
 
   absl::Status Show(const job::JobView& view) const {

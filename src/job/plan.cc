@@ -67,10 +67,10 @@ class Planner {
       Tell(false, Reason("Resumed"), "the job goes on");
     }
     if (CheckDeadline()) return;
-    JudgeSeats();
     CountRestartsOfContainers();
-    if (failure_) return Finish(State::kFailed, Reason("Failed"), *failure_);
     if (CheckRestartLimit()) return;
+    JudgeSeats();
+    if (failure_) return Finish(State::kFailed, failure_reason_, *failure_);
     Recount();
     Describe();
     if (raised_) {  // what was raised is stored before anything is done under it
@@ -165,14 +165,18 @@ class Planner {
     return true;
   }
 
+  bool NoRestartIsLeft() const {
+    return view_.spec.restart_limit && plan_.status.CountRestarts() >= *view_.spec.restart_limit;
+  }
+  std::string PrintLimit(const std::string& cause) const {
+    return StrCat(cause, "; no restart is left: backoffLimit is ", *view_.spec.restart_limit);
+  }
+
+  // The kubelet does not ask before it starts a container again.
   bool CheckRestartLimit() {
     const auto limit = view_.spec.restart_limit;
     if (!limit || status().CountRestarts() <= *limit) return false;
-    Finish(State::kFailed, "BackoffLimitExceeded",
-           StrCat(last_cause_.empty() ? StrCat("there were ", status().CountRestarts(), " restarts")
-                                      : last_cause_,
-                  "; no restart is left: backoffLimit is ", *limit));
-    plan_.restarts.clear();  // it was the end instead
+    Finish(State::kFailed, "BackoffLimitExceeded", PrintLimit(last_cause_));
     return true;
   }
 
@@ -252,15 +256,25 @@ class Planner {
     const std::string cause = StrCat(ShortName(role.slug, pod.index), " ", DescribeFailure(pod, failure));
     if (pod.phase == Phase::kFailed) ++known.failed;
     if (decision.verdict == RestartVerdict::kFailJob) {
-      if (!failure_) failure_ = StrCat(cause, "; not restarted: ", decision.why);
-      return Fate::kRestarts;
+      return Fail(Reason("Failed"), StrCat(cause, "; not restarted: ", decision.why));
     }
+    if (decision.counts && NoRestartIsLeft()) return Fail("BackoffLimitExceeded", PrintLimit(cause));
     known.attempts[pod.index] = pod.attempt + 1;
     known.settled += pod.restarts + (decision.counts ? 1 : 0);
+    known.restarts += decision.counts ? 1 : 0;
     known.disruptions += decision.counts ? 0 : 1;
     raised_ = true;
     plan_.restarts.push_back({.role = role.name, .cause = std::string(Print(failure.cause))});
     Blame(known, cause, decision.counts);
+    return Fate::kRestarts;
+  }
+
+  // The first one is the job's end.
+  Fate Fail(std::string reason, std::string message) {
+    if (!failure_) {
+      failure_reason_ = std::move(reason);
+      failure_ = std::move(message);
+    }
     return Fate::kRestarts;
   }
 
@@ -278,30 +292,26 @@ class Planner {
       const RoleSpec& role = view_.spec.roles[i];
       RoleStatus& known = StatusOf(role);
       std::int64_t present = 0;
-      const PodView* last = nullptr;
+      const PodView* last = nullptr;  // that was started again
       for (const Seat& seat : seats_.roles[i]) {
         const PodView* pod = seat.pod;
-        if (pod == nullptr || pod->attempt < known.AttemptOf(pod->index)) continue;
-        if (known.completed.Contains(pod->index)) continue;
+        if (pod == nullptr || pod->restarts == 0) continue;
+        if (pod->attempt < known.AttemptOf(pod->index) || known.completed.Contains(pod->index)) continue;
         present += pod->restarts;
-        if (pod->restarts > 0 && pod->end && (last == nullptr || last->end->at < pod->end->at)) last = pod;
+        if (last == nullptr || LastEnd(*last) < LastEnd(*pod)) last = pod;
       }
-      const std::int64_t before = view_.status.roles.contains(role.name) ? known.restarts : 0;
+      const std::int64_t before = known.restarts;
       known.settled = std::max(known.settled, known.restarts - present);
       known.restarts = known.settled + present;
-      if (known.restarts == before || last == nullptr || known.attempts != AttemptsBefore(role)) continue;
-      Blame(known,
-            StrCat(ShortName(role.slug, last->index), " ",
-                   DescribeFailure(*last, {.cause = FailureCause::kProgram})),
-            true);
+      if (known.restarts == before || last == nullptr) continue;
+      const std::string how = last->end ? DescribeFailure(*last, {.cause = FailureCause::kProgram})
+                                        : "ended with 0 and was started again";
+      Blame(known, StrCat(ShortName(role.slug, last->index), " ", how), true);
       restarted_by_kubelet_ = true;
       plan_.restarts.push_back({.role = role.name, .cause = "Container"});
     }
   }
-  std::map<int, int> AttemptsBefore(const RoleSpec& role) const {
-    const auto found = view_.status.roles.find(role.name);
-    return found == view_.status.roles.end() ? std::map<int, int>() : found->second.attempts;
-  }
+  static absl::Time LastEnd(const PodView& pod) { return pod.end ? pod.end->at : absl::InfinitePast(); }
 
   void Note(const RoleSpec& role, int index, const Seat& seat, Fate fate) {
     ++counts_[static_cast<std::size_t>(fate)];
@@ -373,14 +383,18 @@ class Planner {
   int Count(Fate fate) const { return counts_[static_cast<std::size_t>(fate)]; }
 
   void Recount() {
+    if (!view_.invalid.empty()) return;  // it has no roles to count by
     for (const RoleSpec& role : view_.spec.roles) StatusOf(role).active = 0;
+    int ready = 0;
     ForEachSeat([&](const RoleSpec& role, int index, const Seat& seat) {
       RoleStatus& known = StatusOf(role);
-      if (seat.pod == nullptr || known.completed.Contains(index)) return;
+      const bool completed = known.completed.Contains(index);
+      ready += completed || (seat.pod != nullptr && seat.pod->main_runs) ? 1 : 0;
+      if (seat.pod == nullptr || completed) return;
       known.active += seat.pod->phase == Phase::kRunning ? 1 : 0;
     });
     status().wanted = view_.spec.CountPods();
-    status().ready = Count(Fate::kRuns) + Count(Fate::kCompleted);
+    status().ready = ready;
   }
 
   std::string PrintWaitingFor() const {
@@ -413,6 +427,12 @@ class Planner {
     if (Count(Fate::kStarts) > 0) {
       return Enter(State::kCreated,
                    StrCat("all ", wanted_, " pods and services exist; waiting for ", PrintWaitingFor()));
+    }
+    const Condition* created = status().Find(State::kCreated);
+    if (created != nullptr &&
+        created->reason == Reason("Creating")) {  // nobody looked while they did not run yet
+      status().Set(State::kCreated, false, Reason("Created"),
+                   StrCat("all ", wanted_, " pods and services exist"), now_);
     }
     const int completed = Count(Fate::kCompleted);
     Enter(State::kRunning, completed == 0
@@ -458,7 +478,8 @@ class Planner {
   void Enter(State state, std::string message) {
     const Condition* current = status().Current();
     const bool changes = current == nullptr || current->type != state;
-    if (changes && state != State::kRestarting) Tell(state == State::kFailed, Reason(Print(state)), message);
+    // That pods were made is told by whoever makes them, and restarts with their cause.
+    if (changes && state == State::kSuspended) Tell(false, Reason(Print(state)), message);
     status().Set(state, true, Reason(Print(state)), std::move(message), now_);
   }
 
@@ -514,7 +535,7 @@ class Planner {
       role.failed = std::max(role.failed, failed[name]);
       ready += role.active + role.succeeded;
     }
-    status().ready = ready;
+    status().ready = std::min(ready, status().wanted);
   }
 
   void PlanSuspended() {
@@ -558,6 +579,7 @@ class Planner {
   bool restarted_by_kubelet_ = false;
   std::string last_cause_;
   bool last_counts_ = true;
+  std::string failure_reason_;
   std::optional<std::string> failure_;
 };
 

@@ -25,7 +25,7 @@ bool IsVersionAtLeast(std::string_view seen, std::string_view wanted) {
 
 void Expectations::ExpectCreation(const ObjectKey& owner, const ObjectKey& object) {
   MutexLock lock(mu_);
-  Add(owner, {.kind = Kind::kCreation, .object = object});
+  Add(owner, object, {.kind = Kind::kCreation});
 }
 
 void Expectations::CreationDone(const ObjectKey& owner, const ObjectKey& object, std::string_view uid,
@@ -38,36 +38,34 @@ void Expectations::CreationDone(const ObjectKey& owner, const ObjectKey& object,
   pending->uid = uid;
   pending->version = version;
   pending->seen_uids.clear();
-  if (seen) Remove(owner, [&](const Pending& p) { return &p == pending; });
+  if (seen) Remove(owner, object, [&](const Pending& p) { return &p == pending; });
 }
 
 void Expectations::CreationFailed(const ObjectKey& owner, const ObjectKey& object) {
   MutexLock lock(mu_);
   const Pending* pending = Find(owner, Kind::kCreation, object);
-  if (pending != nullptr) Remove(owner, [&](const Pending& p) { return &p == pending; });
+  if (pending != nullptr) Remove(owner, object, [&](const Pending& p) { return &p == pending; });
 }
 
 void Expectations::ExpectDeletion(const ObjectKey& owner, const ObjectKey& object, std::string_view uid) {
   MutexLock lock(mu_);
-  Add(owner, {.kind = Kind::kDeletion, .object = object, .uid = std::string(uid)});
+  Add(owner, object, {.kind = Kind::kDeletion, .uid = std::string(uid)});
 }
 
 void Expectations::DeletionFailed(const ObjectKey& owner, const ObjectKey& object, std::string_view uid) {
   MutexLock lock(mu_);
-  Remove(owner,
-         [&](const Pending& p) { return p.kind == Kind::kDeletion && p.object == object && p.uid == uid; });
+  Remove(owner, object, [&](const Pending& p) { return p.kind == Kind::kDeletion && p.uid == uid; });
 }
 
 void Expectations::ExpectVersion(const ObjectKey& owner, const ObjectKey& object, std::string_view version) {
   MutexLock lock(mu_);
   if (!IsNumber(version) || IsVersionAtLeast(newest_, version)) return;
-  Add(owner, {.kind = Kind::kVersion, .object = object, .version = std::string(version)});
+  Add(owner, object, {.kind = Kind::kVersion, .version = std::string(version)});
 }
 
 // ---- sights
 
 bool Expectations::IsFulfilledBy(Pending& pending, const Sight& sight) {
-  if (pending.object != sight.object) return false;
   switch (pending.kind) {
     case Kind::kCreation:
       if (pending.uid.empty()) {
@@ -90,7 +88,7 @@ void Expectations::Seen(const Sight& sight) {
   if (found == owners_of_.end()) return;
   const std::set<ObjectKey> owners = found->second;  // Remove() changes it
   for (const ObjectKey& owner : owners) {
-    Remove(owner, [&](Pending& pending) { return IsFulfilledBy(pending, sight); });
+    Remove(owner, sight.object, [&](Pending& pending) { return IsFulfilledBy(pending, sight); });
   }
 }
 
@@ -99,9 +97,9 @@ void Expectations::SeenUpTo(std::string_view version) {
   Raise(version);
   std::vector<ObjectKey> owners;
   owners.reserve(owners_.size());
-  for (const auto& [owner, pendings] : owners_) owners.push_back(owner);
+  for (const auto& [owner, objects] : owners_) owners.push_back(owner);
   for (const ObjectKey& owner : owners) {
-    Remove(owner, [&](const Pending& pending) {
+    RemoveAll(owner, [&](const ObjectKey&, const Pending& pending) {
       return !pending.version.empty() && IsVersionAtLeast(version, pending.version);
     });
   }
@@ -117,75 +115,79 @@ Expectations::Verdict Expectations::Check(const ObjectKey& owner) {
   MutexLock lock(mu_);
   Verdict verdict;
   const SteadyTime now = clock_.Steady();
-  Remove(owner, [&](const Pending& pending) {
+  RemoveAll(owner, [&](const ObjectKey& object, const Pending& pending) {
     if (now - pending.since < patience_) return false;
     constexpr std::string_view kWords[] = {"creation of ", "deletion of ", "update of "};
-    verdict.given_up.push_back(StrCat(kWords[static_cast<std::size_t>(pending.kind)], pending.object.Str()));
+    verdict.given_up.push_back(StrCat(kWords[static_cast<std::size_t>(pending.kind)], object.Str()));
     return true;
   });
   const auto found = owners_.find(owner);
   if (found == owners_.end()) return verdict;
   verdict.caught_up = false;
   verdict.wait = patience_;
-  for (const Pending& pending : found->second) {
-    verdict.wait = std::min(verdict.wait, pending.since + patience_ - now);
+  for (const auto& [object, pendings] : found->second) {
+    for (const Pending& pending : pendings) {
+      verdict.wait = std::min(verdict.wait, pending.since + patience_ - now);
+    }
   }
   return verdict;
 }
 
 void Expectations::Forget(const ObjectKey& owner) {
   MutexLock lock(mu_);
-  Remove(owner, [](const Pending&) { return true; });
+  RemoveAll(owner, [](const ObjectKey&, const Pending&) { return true; });
 }
 
 std::size_t Expectations::CountPending() const {
   MutexLock lock(mu_);
   std::size_t count = 0;
-  for (const auto& [owner, pendings] : owners_) count += pendings.size();
+  for (const auto& [owner, objects] : owners_) {
+    for (const auto& [object, pendings] : objects) count += pendings.size();
+  }
   return count;
 }
 
 // ---- the table
 
-void Expectations::Add(const ObjectKey& owner, Pending pending) {
+void Expectations::Add(const ObjectKey& owner, const ObjectKey& object, Pending pending) {
   pending.since = clock_.Steady();
-  owners_of_[pending.object].insert(owner);
-  owners_[owner].push_back(std::move(pending));
+  owners_of_[object].insert(owner);
+  owners_[owner][object].push_back(std::move(pending));
 }
 
 Expectations::Pending* Expectations::Find(const ObjectKey& owner, Kind kind, const ObjectKey& object) {
-  const auto found = owners_.find(owner);
-  if (found == owners_.end()) return nullptr;
-  for (Pending& pending : found->second) {
-    if (pending.kind == kind && pending.object == object) return &pending;
-  }
-  return nullptr;
+  const auto objects = owners_.find(owner);
+  if (objects == owners_.end()) return nullptr;
+  const auto pendings = objects->second.find(object);
+  if (pendings == objects->second.end()) return nullptr;
+  const auto found = std::ranges::find(pendings->second, kind, &Pending::kind);
+  return found == pendings->second.end() ? nullptr : &*found;
 }
 
 template <typename F>
-void Expectations::Remove(const ObjectKey& owner, F&& done) {
-  const auto found = owners_.find(owner);
-  if (found == owners_.end()) return;
-  Pendings kept;
-  std::set<ObjectKey> objects;
-  for (Pending& pending : found->second) {
-    objects.insert(pending.object);
-    if (!done(pending)) kept.push_back(std::move(pending));
-  }
-  if (kept.size() == found->second.size()) {
-    found->second = std::move(kept);
-    return;
-  }
-  for (const Pending& pending : kept) objects.erase(pending.object);
-  for (const ObjectKey& object : objects) {
-    const auto owners = owners_of_.find(object);
-    owners->second.erase(owner);
-    if (owners->second.empty()) owners_of_.erase(owners);
-  }
-  if (kept.empty()) {
-    owners_.erase(found);
-  } else {
-    found->second = std::move(kept);
+void Expectations::Remove(const ObjectKey& owner, const ObjectKey& object, F&& done) {
+  const auto objects = owners_.find(owner);
+  if (objects == owners_.end()) return;
+  const auto pendings = objects->second.find(object);
+  if (pendings == objects->second.end()) return;
+  std::erase_if(pendings->second, done);
+  if (!pendings->second.empty()) return;
+  const auto owners = owners_of_.find(object);
+  owners->second.erase(owner);
+  if (owners->second.empty()) owners_of_.erase(owners);
+  objects->second.erase(pendings);
+  if (objects->second.empty()) owners_.erase(objects);
+}
+
+template <typename F>
+void Expectations::RemoveAll(const ObjectKey& owner, F&& done) {
+  const auto objects = owners_.find(owner);
+  if (objects == owners_.end()) return;
+  std::vector<ObjectKey> keys;
+  keys.reserve(objects->second.size());
+  for (const auto& [object, pendings] : objects->second) keys.push_back(object);
+  for (const ObjectKey& object : keys) {
+    Remove(owner, object, [&](const Pending& pending) { return done(object, pending); });
   }
 }
 

@@ -84,7 +84,6 @@ class Expectations {
   enum class Kind { kCreation, kDeletion, kVersion };
   struct Pending {
     Kind kind;
-    ObjectKey object;
     std::string uid;      // of a creation: empty until it is done
     std::string version;  // empty if not known
     SteadyTime since;
@@ -93,19 +92,21 @@ class Expectations {
   using Pendings = std::vector<Pending>;
 
   static bool IsFulfilledBy(Pending& pending, const Sight& sight);
-  void Add(const ObjectKey& owner, Pending pending) TY_REQUIRES(mu_);
+  void Add(const ObjectKey& owner, const ObjectKey& object, Pending pending) TY_REQUIRES(mu_);
   Pending* Find(const ObjectKey& owner, Kind kind, const ObjectKey& object) TY_REQUIRES(mu_);
-  // Removes what `done` says true to.
+  // Removes what `done` says true to: of one object, or of all of the owner's.
   template <typename F>
-  void Remove(const ObjectKey& owner, F&& done) TY_REQUIRES(mu_);
+  void Remove(const ObjectKey& owner, const ObjectKey& object, F&& done) TY_REQUIRES(mu_);
+  template <typename F>
+  void RemoveAll(const ObjectKey& owner, F&& done) TY_REQUIRES(mu_);
   void Raise(std::string_view version) TY_REQUIRES(mu_);
 
   Clock& clock_;
   const absl::Duration patience_;
   mutable Mutex mu_;
-  std::map<ObjectKey, Pendings> owners_ TY_GUARDED_BY(mu_);
-  std::map<ObjectKey, std::set<ObjectKey>> owners_of_ TY_GUARDED_BY(mu_);  // who waits for an object
-  std::string newest_ TY_GUARDED_BY(mu_);                                  // version seen so far
+  std::map<ObjectKey, std::map<ObjectKey, Pendings>> owners_ TY_GUARDED_BY(mu_);  // by owner and by object
+  std::map<ObjectKey, std::set<ObjectKey>> owners_of_ TY_GUARDED_BY(mu_);         // who waits for an object
+  std::string newest_ TY_GUARDED_BY(mu_);                                         // version seen so far
 };
 
 }  // namespace trainyard::kube

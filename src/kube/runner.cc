@@ -37,11 +37,13 @@ bool Runner::RunOne(SteadyTime now) {
 }
 
 void Runner::RunPass(const ObjectKey& key) {
+  const absl::Duration late = queue_.LateBy(key);
   const SteadyTime start = clock_.Steady();
   Pass pass = reconcile_(key);
   PassReport report{.key = key,
                     .outcome = std::move(pass.outcome),
                     .actions = std::move(pass.actions),
+                    .late = late,
                     .took = clock_.Steady() - start};
   report.wait = Settle(key, report.outcome);
   queue_.Done(key);

@@ -42,6 +42,7 @@ struct PassReport {
   ObjectKey key;
   Outcome outcome;
   std::string actions;
+  absl::Duration late;  // how long the key had been ready before
   absl::Duration took;
   absl::Duration wait;  // until the next pass, if one is sure to come
 };

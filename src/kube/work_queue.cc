@@ -52,9 +52,16 @@ std::optional<ObjectKey> WorkQueue::Take(SteadyTime now) {
   const ObjectKey& key = *std::get<const ObjectKey*>(*queue_.begin());
   queue_.erase(queue_.begin());
   Entry& entry = entries_.at(key);
+  entry.late = now - entry.due->first;
   entry.due.reset();
   entry.running = true;
   return key;
+}
+
+absl::Duration WorkQueue::LateBy(const ObjectKey& key) const {
+  MutexLock lock(mu_);
+  const auto at = entries_.find(key);
+  return at == entries_.end() ? absl::ZeroDuration() : at->second.late;
 }
 
 std::optional<ObjectKey> WorkQueue::Get() {
@@ -65,6 +72,7 @@ std::optional<ObjectKey> WorkQueue::Get() {
       MutexLock lock(mu_);
       if (alarm != nullptr) {
         std::erase(waiting_, alarm.get());
+        if (keeper_ == alarm.get()) keeper_ = nullptr;
         spare_alarms_.push_back(std::move(alarm));
       }
       if (std::optional<ObjectKey> key = Take(clock_.Steady())) {
@@ -76,7 +84,12 @@ std::optional<ObjectKey> WorkQueue::Get() {
       alarm = std::move(spare_alarms_.back());
       spare_alarms_.pop_back();
       waiting_.push_back(alarm.get());
-      wake = queue_.empty() ? SteadyTime::Never() : std::get<SteadyTime>(*queue_.begin());
+      wake = SteadyTime::Never();
+      const SteadyTime first = queue_.empty() ? SteadyTime::Never() : std::get<SteadyTime>(*queue_.begin());
+      if (keeper_ == nullptr || first < kept_) {
+        keeper_ = alarm.get();
+        wake = kept_ = first;
+      }
     }
     alarm->WaitUntil(wake);
   }

@@ -51,6 +51,8 @@ class WorkQueue {
   std::optional<ObjectKey> Get();
   // The same without waiting, at a given time: for one thread that plays all parts.
   std::optional<ObjectKey> TryGet(SteadyTime now);
+  // How long a key that runs had been ready before it was handed out.
+  absl::Duration LateBy(const ObjectKey& key) const;
   // What Get() or TryGet() returned has run.
   void Done(const ObjectKey& key);
 
@@ -75,6 +77,7 @@ class WorkQueue {
     // When it is due, and the how manyth it was to be queued; unset if it is not queued.
     std::optional<std::pair<SteadyTime, std::uint64_t>> due;
     bool running = false;
+    absl::Duration late;  // of the present run
     int failures = 0;
   };
   using Entries = std::map<ObjectKey, Entry>;
@@ -95,9 +98,11 @@ class WorkQueue {
   std::set<std::tuple<SteadyTime, std::uint64_t, const ObjectKey*>> queue_ TY_GUARDED_BY(mu_);
   std::uint64_t added_ TY_GUARDED_BY(mu_) = 0;
   bool shut_down_ TY_GUARDED_BY(mu_) = false;
-  // Of the threads in Get(). One of them, at least, wakes when the first of the queue is due; who takes a key
+  // Of the threads in Get(). One of them, the keeper, wakes when the first of the queue is due; who takes a key
   // wakes another for what is left.
   std::vector<Alarm*> waiting_ TY_GUARDED_BY(mu_);
+  Alarm* keeper_ TY_GUARDED_BY(mu_) = nullptr;
+  SteadyTime kept_ TY_GUARDED_BY(mu_);  // until when it waits
   std::vector<std::unique_ptr<Alarm>> spare_alarms_ TY_GUARDED_BY(mu_);
 };
 

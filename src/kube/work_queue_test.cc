@@ -44,6 +44,14 @@ TEST_F(WorkQueueTest, MergesEqualKeys) {
   EXPECT_EQ(queue_.Count(), WorkQueue::Counts());
 }
 
+TEST_F(WorkQueueTest, KnowsHowLongAKeyWasReadyBeforeItRan) {
+  queue_.Add(K("a"), absl::Seconds(10));
+  clock_.Advance(absl::Seconds(13));
+  ASSERT_EQ(queue_.TryGet(clock_.Steady()), K("a"));
+  EXPECT_EQ(queue_.LateBy(K("a")), absl::Seconds(3));
+  queue_.Done(K("a"));
+}
+
 TEST_F(WorkQueueTest, KeepsTheEarlierOfTwoTimes) {
   queue_.Add(K("a"), absl::Seconds(10));
   queue_.Add(K("a"), absl::Seconds(20));

@@ -29,6 +29,18 @@ bool MayAdopt(const kube::ObjectMeta& meta, const CompactJob& job) {
   return (uid.empty() || uid == job.meta.uid) && !meta.deletion_time;
 }
 
+// Whether the job is the same but for the time of the last look.
+bool IsOwnWrite(const kube::Change<CompactJob>& change) {
+  if (change.before == nullptr || change.after == nullptr) return false;
+  const CompactJob& before = *change.before;
+  const CompactJob& after = *change.after;
+  job::JobStatus status = after.status;
+  status.last_reconcile_time = before.status.last_reconcile_time;
+  return before.meta.generation == after.meta.generation &&
+         before.meta.deletion_time == after.meta.deletion_time && before.spec == after.spec &&
+         before.invalid == after.invalid && before.status == status;
+}
+
 kube::WatcherOptions Watching(const kube::Resource& resource, std::string ns, std::string_view labels = "") {
   return {.resource = resource, .ns = std::move(ns), .label_selector = std::string(labels)};
 }
@@ -36,7 +48,7 @@ kube::WatcherOptions Watching(const kube::Resource& resource, std::string ns, st
 }  // namespace
 
 Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
-               std::function<void(const kube::ObjectKey&)> wake)
+               std::function<void(const kube::ObjectKey&, News)> wake)
     : api_(api),
       clock_(clock),
       kind_(kind),
@@ -54,14 +66,17 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& op
             }),
       services_(api, clock, IdSource(NextSeed()),
                 Watching(kube::Resource::Services(), options.ns, kind.label_selector()),
-                [](std::string json) { return kube::ParseService(std::move(json)); }),
+                [](std::string json) -> absl::StatusOr<ServiceMeta> {
+                  TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(json)));
+                  return ServiceMeta{std::move(meta)};
+                }),
       nodes_(api, clock, IdSource(NextSeed()), Watching(kube::Resource::Nodes(), ""),
              [](std::string json) { return kube::ParseNode(std::move(json)); }),
       pods_by_owner_(pods_.AddIndex(IndexByOwner<kube::CompactPod>(kind))),
       pods_by_node_(pods_.AddIndex([](const kube::CompactPod& pod, std::vector<std::string>& values) {
         if (!pod.node.empty()) values.emplace_back(pod.node.view());
       })),
-      services_by_owner_(services_.AddIndex(IndexByOwner<kube::CompactService>(kind))) {
+      services_by_owner_(services_.AddIndex(IndexByOwner<ServiceMeta>(kind))) {
   // Writes are seen before anybody is woken, or a pass could run that does not believe its own eyes.
   jobs_.OnChange([this](const auto& change) { JobChanged(change); });
   jobs_.OnVersion([this](std::string_view version) { job_writes_.SeenUpTo(version); });
@@ -176,7 +191,7 @@ void Caches::JobChanged(const kube::Change<CompactJob>& change) {
   if (change.after == nullptr) {  // one of the same name that follows is another
     for (kube::Expectations* writes : {&job_writes_, &pod_writes_, &service_writes_}) writes->Forget(key);
   }
-  wake_(key);
+  wake_(key, IsOwnWrite(change) ? News::kOwnWrite : News::kChange);
 }
 
 template <typename T>
@@ -190,9 +205,10 @@ void Caches::WakeOwner(const T& object) {
   const auto& owner = object.meta.controller;
   const std::string ns(object.meta.ns.view());
   if (owner) {
-    if (owner->kind == std::string_view(kind_.resource().kind)) wake_({ns, std::string(owner->name.view())});
+    if (owner->kind == std::string_view(kind_.resource().kind))
+      wake_({ns, std::string(owner->name.view())}, News::kChange);
   } else if (const auto place = kind_.FindPlace(object.meta)) {
-    wake_({ns, place->job});
+    wake_({ns, place->job}, News::kChange);
   }
 }
 

@@ -18,7 +18,6 @@
 #include "kube/informer.h"
 #include "kube/node.h"
 #include "kube/pod.h"
-#include "kube/service.h"
 #include "operator/kind.h"
 #include "operator/observe.h"
 
@@ -31,9 +30,12 @@ class Caches {
     std::string ns;  // empty: all
     std::optional<std::uint64_t> seed;
   };
+  // What happened to a job. kOwnWrite: nothing but that its status was stored; who waits for that wants to
+  // know.
+  enum class News { kChange, kOwnWrite };
   // `wake` is called with the key of every job that something happened to, from the informers' threads.
   Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
-         std::function<void(const kube::ObjectKey&)> wake);
+         std::function<void(const kube::ObjectKey&, News)> wake);
 
   // ---- filling: in threads of their own, or step by step
 
@@ -56,7 +58,7 @@ class Caches {
   std::shared_ptr<const kube::CompactPod> FindPod(const kube::ObjectKey& key) const {
     return pods_.cache().Get(key);
   }
-  std::shared_ptr<const kube::CompactService> FindService(const kube::ObjectKey& key) const {
+  std::shared_ptr<const ServiceMeta> FindService(const kube::ObjectKey& key) const {
     return services_.cache().Get(key);
   }
 
@@ -82,17 +84,17 @@ class Caches {
   Clock& clock_;
   const Kind& kind_;
   IdSource seeds_;
-  const std::function<void(const kube::ObjectKey&)> wake_;
+  const std::function<void(const kube::ObjectKey&, News)> wake_;
   kube::Expectations job_writes_;
   kube::Expectations pod_writes_;
   kube::Expectations service_writes_;
   kube::Informer<CompactJob> jobs_;
   kube::Informer<kube::CompactPod> pods_;
-  kube::Informer<kube::CompactService> services_;
+  kube::Informer<ServiceMeta> services_;
   kube::Informer<kube::CompactNode> nodes_;
   kube::Cache<kube::CompactPod>::Index pods_by_owner_ = 0;
   kube::Cache<kube::CompactPod>::Index pods_by_node_ = 0;
-  kube::Cache<kube::CompactService>::Index services_by_owner_ = 0;
+  kube::Cache<ServiceMeta>::Index services_by_owner_ = 0;
   Mutex mu_;
   std::set<std::string, std::less<>> gone_nodes_ TY_GUARDED_BY(mu_);  // that the server itself does not have
 };

@@ -1,6 +1,7 @@
 #include "operator/controller.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -18,6 +19,12 @@ constexpr kube::BackoffPolicy kBackoff = {.first = absl::Milliseconds(100), .mos
 // A write that lost against another's: the watch will tell, and this is in case that it does not.
 constexpr absl::Duration kAfterConflict = absl::Seconds(1);
 
+// Looks that found nothing are recorded in the job's status, but no more of them a second than this: a
+// thousand jobs must not be a storm of writes.
+constexpr double kMostRecords = 5;
+// How often the progress of a job is stored at most, or the pods of a large job would be a write each.
+constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
+
 std::string Join(const std::vector<std::string>& parts, std::size_t most) {
   std::string out;
   for (std::size_t i = 0; i < std::min(parts.size(), most); ++i) StrAppend(out, i == 0 ? "" : "; ", parts[i]);
@@ -30,6 +37,27 @@ bool Creates(const job::JobPlan& plan) {
     return std::holds_alternative<job::CreatePod>(action) ||
            std::holds_alternative<job::CreateService>(action);
   });
+}
+
+// Whether nothing differs but how far the job has come within its state: that can wait for what else comes.
+bool IsProgress(const job::JobStatus& before, const job::JobStatus& after) {
+  if (before.start_time != after.start_time || before.completion_time != after.completion_time) return false;
+  if (before.observed_generation != after.observed_generation) return false;
+  const job::Condition* state = before.Current();
+  const job::Condition* next = after.Current();
+  // That all is made is soon followed by that all runs.
+  const bool made = state == nullptr && next != nullptr && next->type == job::State::kCreated;
+  if (!made && (state == nullptr) != (next == nullptr)) return false;
+  if (state != nullptr && state->type != next->type) return false;
+  for (const auto& [name, role] : after.roles) {
+    const auto known = before.roles.find(name);
+    if (known == before.roles.end()) return false;
+    if (known->second.attempts != role.attempts || known->second.restarts != role.restarts ||
+        known->second.completed != role.completed) {
+      return false;
+    }
+  }
+  return before.roles.size() == after.roles.size();
 }
 
 // What follows a job's status that could not be stored, or is not as it was seen.
@@ -54,6 +82,7 @@ struct Controller::Work {
                {.name = controller.kind_.resource().kind,
                 .workers = controller.options_.workers,
                 .on_pass = [&controller](const kube::PassReport& report) {
+                  controller.metrics_.Waited(report.late);
                   controller.metrics_.Passed(report.took,
                                              std::holds_alternative<kube::Failed>(report.outcome));
                 }}) {}
@@ -71,7 +100,7 @@ Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, kube::Eve
       options_(std::move(options)),
       seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
       caches_(api, clock, kind, {.ns = options_.ns, .seed = options_.seed},
-              [this](const kube::ObjectKey& key) { Wake(key); }) {}
+              [this](const kube::ObjectKey& key, Caches::News news) { Wake(key, news); }) {}
 
 Controller::~Controller() { Stop(); }
 
@@ -124,7 +153,11 @@ std::shared_ptr<Controller::Work> Controller::CurrentWork() const {
   return work_;
 }
 
-void Controller::Wake(const kube::ObjectKey& key) {
+void Controller::Wake(const kube::ObjectKey& key, Caches::News news) {
+  if (news == Caches::News::kOwnWrite) {
+    MutexLock lock(mu_);
+    if (!behind_.contains(key)) return;
+  }
   if (const auto work = CurrentWork()) work->queue.Add(key);
 }
 
@@ -148,13 +181,22 @@ kube::Pass Controller::Reconcile(const kube::ObjectKey& key) {
   if (job == nullptr) {
     MutexLock lock(mu_);
     rounds_.erase(key);
+    behind_.erase(key);
     return {.outcome = kube::Done()};
+  }
+  {
+    MutexLock lock(mu_);
+    behind_.insert(key);  // before it is asked: what comes in between must not be missed
   }
   const auto verdict = caches_.Check(key);
   for (const std::string& write : verdict.given_up) {
     log::Warn("a write was not seen in time", {{"job", key.Str()}, {"write", write}});
   }
   if (!verdict.caught_up) return {.outcome = kube::Again{verdict.wait}};
+  {
+    MutexLock lock(mu_);
+    behind_.erase(key);
+  }
   return PassOver(key, *job);
 }
 
@@ -164,13 +206,13 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   view.node_grace = options_.node_grace;
   job::JobPlan plan = Plan(view, now);
   const bool lives = !job.status.IsFinished() && !view.leaving;
-  const bool due = lives && IsRoundDue(key, now);
+  const bool due = lives && TakeRecord(key, now);
+  const bool progress = IsProgress(job.status, plan.status);  // and nothing more
   Stored stored{.version = job.meta.resource_version, .status = job.status};
   // Watches may be behind each other: pods that are seen to be gone may have gone because the job has ended,
   // which is not seen yet. What is made is made for a job that is known to be as it is seen.
   if (Creates(plan)) {
-    const absl::Status fresh =
-        plan.status == job.status ? CheckFresh(job) : Store(job, plan.status, now, stored);
+    const absl::Status fresh = progress ? CheckFresh(job) : Store(job, plan.status, now, stored);
     if (!fresh.ok()) return {.outcome = OutcomeOf(fresh)};
   }
   const ActResult acted = Act(api_, caches_, kind_, job, plan.actions);
@@ -180,7 +222,9 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
     plan = Plan(view, now);
   }
   Count(plan, acted);
-  if (!(plan.status == stored.status) || due) {
+  const absl::Duration hold = acted.ok() && progress ? HoldProgress(key, now) : absl::ZeroDuration();
+  const bool changed = !(plan.status == stored.status);
+  if ((changed && hold <= absl::ZeroDuration()) || due) {
     const absl::Status status = Store(job, plan.status, now, stored);
     if (!status.ok()) {
       pass.outcome = OutcomeOf(status);
@@ -193,6 +237,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
     return pass;
   }
   absl::Duration next = plan.wake_after.value_or(absl::InfiniteDuration());
+  if (changed && hold > absl::ZeroDuration()) next = std::min(next, hold);
   if (lives && !plan.status.IsFinished()) {
     const bool quiet = plan.status == job.status && plan.actions.empty();
     next = std::min(next, NextRound(key, now, !quiet));
@@ -230,6 +275,8 @@ absl::Status Controller::Store(const CompactJob& job, job::JobStatus status, abs
   TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(answer)));
   caches_.job_writes().ExpectVersion(key, key, meta.resource_version);
   stored.version = std::move(meta.resource_version);
+  MutexLock lock(mu_);
+  rounds_[key].stored = now;
   return absl::OkStatus();
 }
 
@@ -266,22 +313,38 @@ void Controller::Count(const job::JobPlan& plan, const ActResult& acted) {
   for (const job::Restart& restart : plan.restarts) metrics_.Restarted(restart.role, restart.cause);
 }
 
-bool Controller::IsRoundDue(const kube::ObjectKey& key, absl::Time now) {
+absl::Duration Controller::HoldProgress(const kube::ObjectKey& key, absl::Time now) {
   MutexLock lock(mu_);
   const auto round = rounds_.find(key);
-  return round != rounds_.end() && now >= round->second.due;
+  return round == rounds_.end() ? absl::ZeroDuration() : round->second.stored + kProgressPeriod - now;
+}
+
+bool Controller::TakeRecord(const kube::ObjectKey& key, absl::Time now) {
+  MutexLock lock(mu_);
+  const auto round = rounds_.find(key);
+  if (round == rounds_.end() || now < round->second.due) return false;
+  records_ = std::min(records_ + absl::ToDoubleSeconds(now - recorded_) * kMostRecords, kMostRecords);
+  recorded_ = now;
+  if (records_ < 1) return false;
+  records_ -= 1;
+  return true;
 }
 
 absl::Duration Controller::NextRound(const kube::ObjectKey& key, absl::Time now, bool changed) {
   MutexLock lock(mu_);
-  const auto [round, is_new] = rounds_.try_emplace(key);
-  if (is_new || changed) {
-    round->second = {.period = options_.reconcile_period, .due = now + options_.reconcile_period};
-  } else if (now >= round->second.due) {
-    round->second.period = std::min(round->second.period * 2, options_.longest_period);
-    round->second.due = now + round->second.period;
+  Round& round = rounds_[key];
+  // A thousand jobs that were made at once are not all looked at at once.
+  const auto spread = [&key](absl::Duration period) {
+    return period * (0.8 + 0.2 * static_cast<double>(std::hash<std::string>()(key.Str()) % 1000) / 1000);
+  };
+  if (changed || round.period == absl::ZeroDuration()) {
+    round.period = options_.reconcile_period;
+    round.due = now + spread(round.period);
+  } else if (now >= round.due) {
+    round.period = std::min(round.period * 2, options_.longest_period);
+    round.due = now + spread(round.period);
   }
-  return round->second.due - now;
+  return round.due - now;
 }
 
 }  // namespace trainyard::ops

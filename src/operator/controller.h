@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -34,7 +35,7 @@ struct ControllerOptions {
   absl::Duration reconcile_period = absl::Seconds(15);
   absl::Duration longest_period = absl::Minutes(5);
   absl::Duration node_grace = absl::Seconds(30);  // a node that is not ready for so long is lost
-  int workers = 8;
+  int workers = 16;
   std::optional<std::uint64_t> seed;  // of back-offs; unset: the system's entropy
 };
 
@@ -74,7 +75,8 @@ class Controller {
   // The double check of one job.
   struct Round {
     absl::Duration period;
-    absl::Time due;
+    absl::Time due = absl::InfiniteFuture();
+    absl::Time stored = absl::InfinitePast();  // when its status was stored last
   };
 
   // A job's status as the server has it.
@@ -83,7 +85,7 @@ class Controller {
     job::JobStatus status;  // but for the time of the last look
   };
 
-  void Wake(const kube::ObjectKey& key);
+  void Wake(const kube::ObjectKey& key, Caches::News news);
   kube::Pass Reconcile(const kube::ObjectKey& key);
   kube::Pass PassOver(const kube::ObjectKey& key, const CompactJob& job);
   job::JobPlan Plan(const job::JobView& view, absl::Time now);
@@ -92,8 +94,11 @@ class Controller {
   absl::Status Store(const CompactJob& job, job::JobStatus status, absl::Time now, Stored& stored);
   void Tell(const CompactJob& job, const job::JobPlan& plan, const ActResult& acted);
   void Count(const job::JobPlan& plan, const ActResult& acted);
-  // Whether the double check is due now; and when it is next.
-  bool IsRoundDue(const kube::ObjectKey& key, absl::Time now);
+  // How long to wait before progress is stored again; nothing or less: not at all.
+  absl::Duration HoldProgress(const kube::ObjectKey& key, absl::Time now);
+  // Whether the double check is due now and is to be recorded.
+  bool TakeRecord(const kube::ObjectKey& key, absl::Time now);
+  // How long until the next one.
   absl::Duration NextRound(const kube::ObjectKey& key, absl::Time now, bool changed);
   std::shared_ptr<Work> CurrentWork() const;
 
@@ -107,6 +112,9 @@ class Controller {
   IdSource seeds_;
   std::shared_ptr<Work> work_ TY_GUARDED_BY(mu_);  // null: it does not work now
   std::map<kube::ObjectKey, Round> rounds_ TY_GUARDED_BY(mu_);
+  double records_ TY_GUARDED_BY(mu_) = 1;  // that may be made now
+  absl::Time recorded_ TY_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::set<kube::ObjectKey> behind_ TY_GUARDED_BY(mu_);  // jobs whose passes wait for the caches
   Caches caches_;
 };
 

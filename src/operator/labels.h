@@ -6,8 +6,6 @@
 namespace trainyard::ops {
 
 inline constexpr std::string_view kJobUidLabel = "trainyard.dev/job-uid";
-inline constexpr std::string_view kRoleLabel = "trainyard.dev/role";
-inline constexpr std::string_view kIndexLabel = "trainyard.dev/index";
 // How often the pod of this index was made again before.
 inline constexpr std::string_view kAttemptAnnotation = "trainyard.dev/attempt";
 

@@ -132,7 +132,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, std::string_vi
   return view;
 }
 
-job::ServiceView ObserveService(const kube::CompactService& service, Place place) {
+job::ServiceView ObserveService(const ServiceMeta& service, Place place) {
   return {.name = service.meta.name,
           .uid = service.meta.uid,
           .role = std::move(place.role),

@@ -7,7 +7,6 @@
 #include "job/job_view.h"
 #include "kube/node.h"
 #include "kube/pod.h"
-#include "kube/service.h"
 #include "operator/kind.h"
 
 namespace trainyard::ops {
@@ -23,6 +22,11 @@ NodeSight ObserveNode(const kube::CompactNode& node);
 // `place` is what the kind found in the pod's labels.
 job::PodView ObservePod(const kube::CompactPod& pod, Place place, std::string_view main_container,
                         const FindNode& find_node);
-job::ServiceView ObserveService(const kube::CompactService& service, Place place);
+
+// Of a service nothing else is looked at.
+struct ServiceMeta {
+  kube::ObjectMeta meta;
+};
+job::ServiceView ObserveService(const ServiceMeta& service, Place place);
 
 }  // namespace trainyard::ops

@@ -57,7 +57,7 @@ absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document) {
 
 absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& clock,
                                       const kube::ObjectKey& key) {
-  Caches caches(api, clock, kind, {.ns = key.ns}, [](const kube::ObjectKey&) {});
+  Caches caches(api, clock, kind, {.ns = key.ns}, [](const kube::ObjectKey&, Caches::News) {});
   caches.Start();
   const absl::Status synced = caches.WaitForSync(kPatience);
   if (!synced.ok()) return synced;

@@ -40,9 +40,7 @@ Object PrintLabels(const kube::ObjectMeta& job, const Place& place) {
           {kJobLabel, job.name},
           {kTypeLabel, place.role},
           {kTypeIndexLabel, StrCat(place.index)},
-          {kJobUidLabel, job.uid},
-          {kRoleLabel, place.role},
-          {kIndexLabel, StrCat(place.index)}};
+          {kJobUidLabel, job.uid}};
 }
 
 std::string_view PodRestartPolicy(job::RestartPolicy policy) {

@@ -63,8 +63,7 @@ spec:
   EXPECT_EQ(
       PrintJson(*Find(pod, {"metadata", "labels"})),
       R"({"mine":"yes-it-is","tf_job_name":"mnist","group_name":"kubeflow.org","tf-replica-type":"worker",)"
-      R"("tf-replica-index":"1","trainyard.dev/job-uid":"0a1b2c3d-0000-4000-8000-000000000000",)"
-      R"("trainyard.dev/role":"worker","trainyard.dev/index":"1"})");
+      R"("tf-replica-index":"1","trainyard.dev/job-uid":"0a1b2c3d-0000-4000-8000-000000000000"})");
   EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "annotations"})), R"({"a":"b","trainyard.dev/attempt":"3"})");
   EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "ownerReferences"})),
             R"([{"apiVersion":"kubeflow.org/v1alpha2","kind":"TFJob","name":"mnist",)"

@@ -358,6 +358,7 @@ class Schedule {
     Object spec;
     if (Chance(50)) {
       spec["suspend"] = Chance(50);
+      suspended_.insert(key.name);
     } else {
       spec["tfReplicaSpecs"] = Object{{"Worker", Object{{"replicas", 1 + Below(4)}}}};
       scaled_.insert(key.name);
@@ -464,8 +465,8 @@ class Schedule {
     std::set<std::string> seats;
     for (const Document& pod : List(Resource::Pods())) {
       const std::string seat =
-          StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", LabelOf(pod, "trainyard.dev/role"), "-",
-                 LabelOf(pod, "trainyard.dev/index"));
+          StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", LabelOf(pod, "tf-replica-type"), "-",
+                 LabelOf(pod, "tf-replica-index"));
       if (!seats.insert(seat).second) Break(StrCat("two pods of one index: ", seat));
     }
   }
@@ -538,8 +539,8 @@ class Schedule {
     for (const auto& [name, role] : status.roles) {
       std::string slug = name;
       std::ranges::transform(slug, slug.begin(), [](char c) { return static_cast<char>(c | 0x20); });
-      if (slug != LabelOf(pod, "trainyard.dev/role")) continue;
-      return role.AttemptOf(ParseNumber<int>(LabelOf(pod, "trainyard.dev/index")).value_or(0));
+      if (slug != LabelOf(pod, "tf-replica-type")) continue;
+      return role.AttemptOf(ParseNumber<int>(LabelOf(pod, "tf-replica-index")).value_or(0));
     }
     return 0;
   }
@@ -561,18 +562,12 @@ class Schedule {
   }
   void JudgeDelete(const Document& pod) {
     const auto job = OwnerOf(pod);
-    if (!job || IsFinished(*job) || scaled_.contains(KeyOf(*job).name) || suspended_ever(*job)) return;
+    if (!job || IsFinished(*job) || scaled_.contains(KeyOf(*job).name) ||
+        suspended_.contains(KeyOf(*job).name))
+      return;
     if (IsLeaving(pod) || AttemptOf(pod) < StoredAttempt(StatusOf(*job), pod)) return;
     Break(StrCat(KeyOf(pod).name, " is deleted, and its failure is not stored"));
   }
-  bool suspended_ever(const Document& job) const {
-    const Array* conditions = ArrayAt(job, {"status", "conditions"});
-    if (BoolAt(job, {"spec", "suspend"})) return true;
-    if (conditions == nullptr) return false;
-    return std::ranges::any_of(*conditions,
-                               [](const Document& c) { return StringAt(c, {"type"}) == "Suspended"; });
-  }
-
   // ---- the end: nothing goes wrong any more, and every job must come to its own
 
   void Calm() {
@@ -656,7 +651,9 @@ class Schedule {
   bool garbage_ = false;
   std::vector<std::unique_ptr<Process>> processes_;
   std::set<std::string> lost_nodes_;
+  // Jobs whose spec was changed so; an operator may see it later than it is so.
   std::set<std::string> scaled_;
+  std::set<std::string> suspended_;
   std::map<std::string, Known> known_;
 };
 

@@ -1,0 +1,79 @@
+"""The cluster goes away under jobs and their operator, and comes back.
+
+usage: tfjob_outages_test.py TRAINYARD [unittest arguments]
+"""
+
+import os
+
+import cases
+from cases import eventually
+from tfjob_operators import OperatorCase
+from tfjobs import FOREVER, ROOT, JobCase, role, tfjob
+
+
+class CutOff(OperatorCase):
+    """The API server goes away under an operator that lives on."""
+
+    def test_amid_the_making_of_many_pods_they_go_on_where_they_were(self):
+        operator = self.operator("--kube-api-qps", "15").await_ready()
+        self.submit(tfjob("many", {"Worker": role(self.traced("many", self.behind("many")), 24, "Never")},
+                          successPolicy="AllWorkers"))
+        for enough in (3, 12):
+            eventually(lambda: self.pods_made("many") >= enough, "%d pods" % enough)
+            self.assertLess(self.pods_made("many"), 24)
+            self.cluster.restart()
+        self.await_running("many", *("worker-%d" % i for i in range(24)))
+        self.await_state("many", "Running")
+        self.assertIsNone(operator.process.poll())
+        self.open_gate("many")
+        self.assertEqual(self.await_state("many", "Succeeded")["status"]["restartCount"], 0)
+        self.assertEqual((len(self.starts("many")), set(self.starts("many").values())), (24, {1}))
+
+    def test_from_the_start_they_wait_and_say_so(self):
+        self.cluster.kill()
+        operator = self.operator()
+        eventually(lambda: operator.ask("/readyz")[0] == 503, "it to be not ready")
+        self.assertEqual(operator.ask("/healthz")[0], 200)
+        eventually(lambda: "trainyard: waiting: " in operator.output(), "it to say what it waits for")
+        self.cluster.start()
+        operator.await_ready()
+        self.submit(tfjob("waited-for", {"Worker": role("exit 0", policy="Never")}))
+        self.await_state("waited-for", "Succeeded")
+
+    def test_by_a_cluster_that_does_not_know_the_kind_they_wait_for_it(self):
+        self.kubectl("delete", "tfjobs", "--all")
+        self.cluster.kubectl("delete", "crd", "tfjobs.kubeflow.org")
+        operator = self.operator()
+        eventually(lambda: "trainyard: waiting: " in operator.output(), "it to say what it waits for")
+        self.assertIn("tfjobs", operator.output())
+        self.assertEqual(operator.ask("/readyz")[0], 503)
+        self.prepare()
+        operator.await_ready()
+        type(self).jobs = self.watch("/apis/kubeflow.org/v1alpha2/namespaces/%s/tfjobs")
+        self.submit(tfjob("known", {"Worker": role("exit 0", policy="Never")}))
+        self.await_state("known", "Succeeded")
+
+
+class InTheCluster(JobCase):
+    def test_the_operator_goes_on_when_the_cluster_is_killed(self):
+        self.submit(tfjob("survives", {"Worker": role(self.traced("survives", self.behind("survives")), 16, "Never"),
+                                       "PS": role(self.traced("survives", FOREVER), 2)}, successPolicy="AllWorkers"))
+        eventually(lambda: self.pods.objects, "the first pod")
+        self.cluster.restart()
+        seats = ["ps-0", "ps-1", *("worker-%d" % i for i in range(16))]
+        self.await_running("survives", *seats)
+        self.await_state("survives", "Running")
+        self.cluster.kill()
+        self.open_gate("survives")
+        self.cluster.start()
+        self.await_state("survives", "Succeeded")
+        self.assertEqual((len(self.starts("survives")), set(self.starts("survives").values())), (18, {1}))
+        self.assertEqual(self.job("survives")["status"]["restartCount"], 0)
+
+    def test_the_definition_is_what_deploy_has(self):
+        done = self.cluster.kubectl("diff", "-f", os.path.join(ROOT, "deploy", "crds", "tfjobs.yaml"), check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+
+if __name__ == "__main__":
+    cases.main()
