@@ -1,0 +1,48 @@
+// How the seats of a job stand, taken together, and whom it waits for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "job/job_spec.h"
+#include "job/job_view.h"
+
+namespace trainyard::job {
+
+// How the pod of one seat stands.
+enum class Fate : std::uint8_t {
+  kCompleted,  // it has done its work
+  kRuns,
+  kStarts,    // it exists and does not run yet
+  kMissing,   // there is none
+  kRestarts,  // it failed, or was lost, and is made or started again
+  kLeaves,    // it is being deleted, and another is made once it is gone
+};
+
+class Tally {
+ public:
+  void Add(const RoleSpec& role, int index, const PodView* pod, Fate fate);
+  void AddMissingService() { ++missing_services_; }
+
+  int Count(Fate fate) const { return counts_[static_cast<std::size_t>(fate)]; }
+  int wanted() const { return wanted_; }  // seats
+  int missing_services() const { return missing_services_; }
+  // The role of a seat that is furthest from running; null: all run or have completed.
+  const RoleSpec* waiting_role() const { return waiting_role_; }
+  Fate waiting_fate() const { return waiting_fate_; }
+  // "worker-1 (ImagePullBackOff) and 2 others".
+  std::string PrintWaitingFor() const;
+
+ private:
+  std::array<int, 6> counts_{};
+  int wanted_ = 0;
+  int missing_services_ = 0;
+  const RoleSpec* waiting_role_ = nullptr;
+  std::string waiting_for_;
+  std::string waiting_why_;
+  Fate waiting_fate_ = Fate::kRuns;
+  int others_ = 0;
+};
+
+}  // namespace trainyard::job
