@@ -1,0 +1,98 @@
+// usage: process_nodes KUBECONFIG HOME NODES NODE_GRACE_SECONDS
+//
+// Makes a cluster of a bare API server: a scheduler, the controllers and so many nodes whose pods are
+// processes of this machine, all of them the embedded cluster's own, speaking over the network. Prints
+// "ready" and runs until it is told to end; the pods' processes are ended too.
+#include <signal.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/ending_signals.h"
+#include "kube/api.h"
+#include "kube/curl_transport.h"
+#include "kube/event_recorder.h"
+#include "kube/kubeconfig.h"
+#include "kv/memory_store.h"
+#include "local/api/direct_transport.h"
+#include "local/api/server.h"
+#include "local/control/controllers.h"
+#include "local/node/container_launch.h"
+#include "local/node/end_pods.h"
+#include "local/node/node_agent.h"
+#include "local/scheduler/scheduler.h"
+#include "operator/definitions.h"
+
+namespace trainyard {
+namespace {
+
+struct Options {
+  std::string kubeconfig;
+  std::string home;
+  int nodes = 1;
+  absl::Duration grace;
+};
+
+// A server of our own, only to know what kinds there are.
+absl::StatusOr<std::shared_ptr<const local::ResourceTable>> KnownKinds() {
+  Clock& clock = Clock::System();
+  const auto store = kv::NewMemoryStore(clock);
+  TY_ASSIGN_OR_RETURN(const auto server, local::ApiServer::Start({.store = store.get(), .threads = false}));
+  local::DirectTransport transport(*server, "kinds");
+  kube::Api api(transport, clock, IdSource(1), {.attempts = 1});
+  TY_RETURN_IF_ERROR(ops::InstallDefinitions(api));
+  return server->resources();
+}
+
+absl::Status Run(const Options& options) {
+  const cli::EndingSignals signals;
+  Clock& clock = Clock::System();
+  TY_ASSIGN_OR_RETURN(const auto kinds, KnownKinds());
+  TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube::LoadConfig({.path = options.kubeconfig}));
+  TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
+  kube::Api api(*transport, clock, IdSource::Random());
+  kube::EventRecorder events(api, clock, IdSource::Random(),
+                             {.component = "test-cluster", .instance = "test-cluster"});
+  events.Start();
+  local::Scheduler scheduler(api, clock, IdSource::Random(), events);
+  scheduler.Start();
+  local::ControllerOptions control{.proxy = false};
+  control.nodes.grace = control.nodes.startup_grace = options.grace;
+  local::Controllers controllers(*transport, clock, control, [&] { return kinds; });
+  local::node::NodeAgentOptions nodes{.home = options.home,
+                                      .bin = options.home + "/bin",
+                                      .machine_env = local::node::PickMachineEnv(environ),
+                                      .heartbeat = options.grace / 5};
+  for (int number = 1; number <= options.nodes; ++number) {
+    nodes.nodes.push_back({.name = StrCat("node-", number), .labels = {}, .capacity = {}});
+  }
+  TY_ASSIGN_OR_RETURN(auto agent, local::node::NodeAgent::Start(api, clock, std::move(nodes)));
+  std::cout << "ready" << std::endl;
+  // Nobody tells when a watch over the network has something to say.
+  while (!signals.AwaitFor(absl::Milliseconds(10))) controllers.Step();
+  agent.reset();
+  return local::node::EndPods(options.home, absl::Seconds(1));
+}
+
+}  // namespace
+}  // namespace trainyard
+
+int main(int argc, char** argv) {
+  if (argc != 5) {
+    std::cerr << "usage: process_nodes KUBECONFIG HOME NODES NODE_GRACE_SECONDS\n";
+    return 2;
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  const absl::Status status = trainyard::Run({.kubeconfig = argv[1],
+                                              .home = argv[2],
+                                              .nodes = std::atoi(argv[3]),
+                                              .grace = absl::Seconds(std::atoi(argv[4]))});
+  if (status.ok()) return 0;
+  std::cerr << status << "\n";
+  return 1;
+}

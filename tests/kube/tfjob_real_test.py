@@ -1,0 +1,67 @@
+"""The acceptance suite of TFJobs once more, on a real API server: what is promised does not depend on our own.
+
+usage: tfjob_real_test.py TRAINYARD PROCESS_NODES [unittest arguments]
+"""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import cases
+import tfjob_bad_objects_test
+import tfjob_ends_test
+import tfjob_faults_test
+import tfjob_life_test
+import tfjob_operator_test
+import tfjob_outages_test
+import tfjob_plan_test
+import tfjob_restarts_test
+from real_cluster import RealCluster
+from real_server import assets
+from tfjobs import JobCase
+
+# The operator that runs inside `trainyard up` has no part in a real cluster.
+ELSEWHERE = {tfjob_outages_test.InTheCluster}
+# Pods that are processes of one machine have loopback addresses, which a real server does not take as endpoints.
+WITHOUT_ENDPOINTS = {"test_find_each_other_by_the_addresses_of_tf_config"}
+PROCESS_NODES = None
+_clusters = {}  # by flags; it takes seconds to start one
+
+
+def cluster_for(flags):
+    if flags not in _clusters:
+        _clusters[flags] = RealCluster(cases.TRAINYARD, PROCESS_NODES, *flags).start()
+        unittest.addModuleCleanup(_clusters[flags].remove)
+    return _clusters[flags]
+
+
+def on_a_real_server(case):
+    def set_up_class(cls):
+        if not assets():
+            raise unittest.SkipTest("SKIPPED: no real kube-apiserver: set KUBEBUILDER_ASSETS to the folder that has it")
+        cases.shared_real_server = lambda: cluster_for(cls.flags)
+        super(made, cls).setUpClass()
+
+    made = type(case.__name__ + "OnARealServer", (case,),
+                {"on_real_server": True, "setUpClass": classmethod(set_up_class), "__module__": __name__,
+                 "logs": lambda self, pod: self.cluster.logs(pod)})
+    for name in WITHOUT_ENDPOINTS & set(dir(case)):
+        setattr(made, name, unittest.skip("SKIPPED: a real server takes no loopback address as an endpoint")(getattr(case, name)))
+    return made
+
+
+for module in (tfjob_life_test, tfjob_restarts_test, tfjob_faults_test, tfjob_ends_test, tfjob_bad_objects_test,
+               tfjob_operator_test, tfjob_outages_test, tfjob_plan_test):
+    for item in list(vars(module).values()):
+        if isinstance(item, type) and issubclass(item, JobCase) and item.__module__ == module.__name__ and item not in ELSEWHERE:
+            globals()[item.__name__ + "OnARealServer"] = on_a_real_server(item)
+del item, module
+
+
+if __name__ == "__main__":
+    cases.TRAINYARD = os.path.abspath(sys.argv.pop(1))
+    PROCESS_NODES = os.path.abspath(sys.argv.pop(1))
+    unittest.main(module="__main__", verbosity=2, warnings="ignore")
