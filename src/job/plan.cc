@@ -40,6 +40,7 @@ class Planner : private PlanBuilder {
     if (!status().start_time) status().start_time = WholeSecond(now());
     DropIndexesOfThePast();
     FindCompletions();
+    CountRestartsOfContainers();
     if (const auto who = FindSuccess(view().spec, status())) {
       return Finish(State::kSucceeded, Reason("Succeeded"), StrCat(*who, " ended with 0"));
     }
@@ -51,7 +52,6 @@ class Planner : private PlanBuilder {
       Tell(false, Reason("Resumed"), "the job goes on");
     }
     if (CheckDeadline()) return;
-    CountRestartsOfContainers();
     if (CheckRestartLimit()) return;
     JudgeSeats();
     if (failure_) return Finish(State::kFailed, failure_reason_, *failure_);
@@ -229,8 +229,11 @@ class Planner : private PlanBuilder {
       for (const Seat& seat : seats_.roles[i]) {
         const PodView* pod = seat.pod;
         if (pod == nullptr || pod->restarts == 0) continue;
-        if (pod->attempt < known.AttemptOf(pod->index) || known.completed.Contains(pod->index)) continue;
-        present += pod->restarts;
+        if (pod->attempt < known.AttemptOf(pod->index)) continue;
+        const bool completed = known.completed.Contains(pod->index);
+        // What a pod does that has completed before, and was started again, does not matter.
+        if (completed && pod->phase != Phase::kSucceeded && WasCompleted(role, pod->index)) continue;
+        present += pod->restarts - (completed && pod->main_runs ? 1 : 0);
         if (last == nullptr || LastEnd(*last) < LastEnd(*pod)) last = pod;
       }
       const std::int64_t before = known.restarts;
@@ -243,6 +246,10 @@ class Planner : private PlanBuilder {
       restarted_by_kubelet_ = true;
       plan().restarts.push_back({.role = role.name, .cause = "Container"});
     }
+  }
+  bool WasCompleted(const RoleSpec& role, int index) const {
+    const auto before = view().status.roles.find(role.name);
+    return before != view().status.roles.end() && before->second.completed.Contains(index);
   }
   static absl::Time LastEnd(const PodView& pod) { return pod.end ? pod.end->at : absl::InfinitePast(); }
 

@@ -215,6 +215,17 @@ TEST(PlanJob, CountsRestartsOfContainersAndPodsTogether) {
             "worker-0 exited 1 (Error) on node-1; no restart is left: backoffLimit is 3");
 }
 
+TEST(PlanJob, CountsFailuresThatAreSeenOnlyTogetherWithTheSuccess) {
+  World world = Running(Workers(1, RestartPolicy::kOnFailure));
+  world.Restart(*world.Find("worker", 0), 3);
+  world.Restart(*world.Find("worker", 0), 3);
+  world.End(*world.Find("worker", 0), 0);
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kSucceeded);
+  EXPECT_EQ(world.view.status.roles["Worker"].restarts, 2);
+  EXPECT_EQ(world.view.status.roles["Worker"].last_cause, "worker-0 exited 3 (Error) on node-1");
+}
+
 TEST(PlanJob, AllowsAsManyRestartsAsTheLimitSays) {
   for (const std::int64_t limit : {0, 1, 2}) {
     JobView job = Workers(1, RestartPolicy::kExitCode);

@@ -10,15 +10,17 @@
 
 namespace trainyard::kube::json {
 
-// Calls `condition(type, value)` for each of a list of conditions.
+// Calls `condition(type, value, message)` for each of a list of conditions; of the message, the first bytes.
 template <typename F>
 Error ForEachCondition(Reader& reader, Value list, F&& condition) {
   return reader.ForEachItem(list, [&](Value item) {
     std::string type;
+    std::string message;
     Condition value;
     const Error error = reader.ForEachMember(item, [&](std::string_view key, Value field) -> Error {
       if (key == "type") return Read(field, type);
       if (key == "reason") return Read(field, value.reason);
+      if (key == "message") return ReadMessage(field, message);
       if (key == "lastTransitionTime") return Read(field, value.since);
       if (key != "status") return kOk;
       std::string status;
@@ -28,7 +30,7 @@ Error ForEachCondition(Reader& reader, Value list, F&& condition) {
                                          : ConditionStatus::kUnknown;
       return read;
     });
-    if (error == kOk) condition(std::string_view(type), std::move(value));
+    if (error == kOk) condition(std::string_view(type), std::move(value), std::string_view(message));
     return error;
   });
 }

@@ -47,13 +47,14 @@ Error ReadStatus(Reader& reader, Value value, CompactNode& out) {
     if (key == "allocatable") return Read(reader, field, out.allocatable);
     if (key == "addresses") return ReadAddresses(reader, field, out.addresses);
     if (key != "conditions") return kOk;
-    return json::ForEachCondition(reader, field, [&](std::string_view type, Condition condition) {
-      if (type == "Ready") {
-        out.ready = std::move(condition);
-      } else if (condition.status == ConditionStatus::kTrue) {
-        out.troubles.emplace_back(type);
-      }
-    });
+    return json::ForEachCondition(reader, field,
+                                  [&](std::string_view type, Condition condition, std::string_view) {
+                                    if (type == "Ready") {
+                                      out.ready = std::move(condition);
+                                    } else if (condition.status == ConditionStatus::kTrue) {
+                                      out.troubles.emplace_back(type);
+                                    }
+                                  });
   });
 }
 

@@ -154,13 +154,17 @@ Error ReadStatus(Reader& reader, Value value, CompactPod& out) {
     if (key == "containerStatuses") return ReadContainerStatuses(reader, field, out.containers);
     if (key == "initContainerStatuses") return ReadContainerStatuses(reader, field, out.init_containers);
     if (key == "conditions") {
-      return json::ForEachCondition(reader, field, [&](std::string_view type, Condition condition) {
-        Condition* known = type == "Ready"              ? &out.ready
-                           : type == "PodScheduled"     ? &out.scheduled
-                           : type == "DisruptionTarget" ? &out.disruption
-                                                        : nullptr;
-        if (known != nullptr) *known = std::move(condition);
-      });
+      return json::ForEachCondition(
+          reader, field, [&](std::string_view type, Condition condition, std::string_view message) {
+            if (type == "PodScheduled" && condition.status == ConditionStatus::kFalse) {
+              out.unscheduled = SharedText(message);
+            }
+            Condition* known = type == "Ready"              ? &out.ready
+                               : type == "PodScheduled"     ? &out.scheduled
+                               : type == "DisruptionTarget" ? &out.disruption
+                                                            : nullptr;
+            if (known != nullptr) *known = std::move(condition);
+          });
     }
     return kOk;
   });

@@ -76,6 +76,7 @@ struct CompactPod {
   std::optional<absl::Time> start_time;
   Condition ready;
   Condition scheduled;
+  SharedText unscheduled;  // why it could not be scheduled so far: "0/3 nodes are available: ..."
   Condition disruption;  // true: something other than the pod itself is about to end it; the reason says what
   std::vector<ContainerStatus> init_containers;
   std::vector<ContainerStatus> containers;

@@ -98,8 +98,8 @@ class WorkQueue {
   std::set<std::tuple<SteadyTime, std::uint64_t, const ObjectKey*>> queue_ TY_GUARDED_BY(mu_);
   std::uint64_t added_ TY_GUARDED_BY(mu_) = 0;
   bool shut_down_ TY_GUARDED_BY(mu_) = false;
-  // Of the threads in Get(). One of them, the keeper, wakes when the first of the queue is due; who takes a key
-  // wakes another for what is left.
+  // Of the threads in Get(). One of them, the keeper, wakes when the first of the queue is due; who takes a
+  // key wakes another for what is left.
   std::vector<Alarm*> waiting_ TY_GUARDED_BY(mu_);
   Alarm* keeper_ TY_GUARDED_BY(mu_) = nullptr;
   SteadyTime kept_ TY_GUARDED_BY(mu_);  // until when it waits

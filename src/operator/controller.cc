@@ -67,8 +67,13 @@ kube::Outcome OutcomeOf(const absl::Status& status) {
   return kube::Failed{.status = Annotate(status, "the status could not be stored")};
 }
 
-std::string CountOf(int count, std::string_view what) {
-  return StrCat(count, " ", what, count == 1 ? "" : "s");
+// "2 pods and 1 service"; one of them may be none.
+std::string CountOf(int pods, int services) {
+  std::string text;
+  if (pods > 0) StrAppend(text, pods, pods == 1 ? " pod" : " pods");
+  if (services > 0)
+    StrAppend(text, pods > 0 ? " and " : "", services, services == 1 ? " service" : " services");
+  return text;
 }
 
 }  // namespace
@@ -292,14 +297,10 @@ void Controller::Tell(const CompactJob& job, const job::JobPlan& plan, const Act
   };
   // One line for all of a pass: a thousand pods are no thousand events.
   if (acted.pods_created + acted.services_created > 0) {
-    tell(false, "SuccessfulCreate",
-         StrCat("made ", CountOf(acted.pods_created, "pod"), " and ",
-                CountOf(acted.services_created, "service")));
+    tell(false, "SuccessfulCreate", StrCat("made ", CountOf(acted.pods_created, acted.services_created)));
   }
   if (acted.pods_deleted + acted.services_deleted > 0) {
-    tell(false, "SuccessfulDelete",
-         StrCat("deleted ", CountOf(acted.pods_deleted, "pod"), " and ",
-                CountOf(acted.services_deleted, "service")));
+    tell(false, "SuccessfulDelete", StrCat("deleted ", CountOf(acted.pods_deleted, acted.services_deleted)));
   }
   for (const std::string& error : acted.errors) tell(true, "FailedCreate", error);
   for (const job::Event& event : plan.events) tell(event.warning, event.reason, event.message);

@@ -67,7 +67,7 @@ std::optional<job::Deletion> ObserveDeletion(const kube::ObjectMeta& meta) {
 std::string ObserveWait(const kube::CompactPod& pod, const ContainerStatus* main) {
   if (pod.node.empty()) {
     if (pod.scheduled.status == kube::ConditionStatus::kFalse && !pod.scheduled.reason.empty()) {
-      return std::string(pod.scheduled.reason.view());
+      return std::string(pod.unscheduled.empty() ? pod.scheduled.reason.view() : pod.unscheduled.view());
     }
     return "not scheduled yet";
   }

@@ -96,6 +96,13 @@ TEST(ObservePod, SaysWhyAPodDoesNotRunYet) {
       "Unschedulable");
   EXPECT_EQ(
       Observe(
+          "{}",
+          R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable",
+                        "message":"0/3 nodes are available: 3 Insufficient cpu."}]})")
+          .waits,
+      "0/3 nodes are available: 3 Insufficient cpu.");
+  EXPECT_EQ(
+      Observe(
           kNode,
           R"({"phase":"Pending","containerStatuses":[{"name":"tensorflow","state":{"waiting":{"reason":"ImagePullBackOff"}}}]})")
           .waits,

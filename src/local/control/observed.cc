@@ -77,11 +77,10 @@ Error ReadPodStatus(Reader& reader, Value status, ObservedPod& out) {
       return error;
     }
     if (key != "conditions") return kOk;
-    return kube::json::ForEachCondition(reader, field,
-                                        [&](std::string_view type, const kube::Condition& condition) {
-                                          if (type == "Ready")
-                                            out.ready = condition.status == kube::ConditionStatus::kTrue;
-                                        });
+    return kube::json::ForEachCondition(
+        reader, field, [&](std::string_view type, const kube::Condition& condition, std::string_view) {
+          if (type == "Ready") out.ready = condition.status == kube::ConditionStatus::kTrue;
+        });
   });
 }
 
