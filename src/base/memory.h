@@ -11,8 +11,8 @@ void ReturnMemory();
 // Gives back what is free of the heap, as after a peak. Takes milliseconds.
 void TrimHeap();
 
-// Keeps the heap in one piece, so that what one thread frees another can use. Before the first thread starts, in a
-// process that is to be small rather than to allocate in many threads at once.
+// Keeps the heap in one piece, so that what one thread frees another can use. Before the first thread starts,
+// in a process that is to be small rather than to allocate in many threads at once.
 void ShareHeap();
 
 }  // namespace trainyard

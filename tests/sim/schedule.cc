@@ -464,9 +464,8 @@ class Schedule {
     for (const Document& job : List(kind_.resource())) CheckJob(job);
     std::set<std::string> seats;
     for (const Document& pod : List(Resource::Pods())) {
-      const std::string seat =
-          StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", LabelOf(pod, "tf-replica-type"), "-",
-                 LabelOf(pod, "tf-replica-index"));
+      const std::string seat = StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ",
+                                      LabelOf(pod, "tf-replica-type"), "-", LabelOf(pod, "tf-replica-index"));
       if (!seats.insert(seat).second) Break(StrCat("two pods of one index: ", seat));
     }
   }

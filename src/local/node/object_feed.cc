@@ -80,8 +80,7 @@ void ObjectFeed::Stop() {
 
 void ObjectFeed::Run() {
   while (!parts_->stopping) {
-    std::visit([this](const auto& event) { parts_->Take(event); },
-               parts_->watcher.Step(absl::Seconds(5)));
+    std::visit([this](const auto& event) { parts_->Take(event); }, parts_->watcher.Step(absl::Seconds(5)));
   }
 }
 
