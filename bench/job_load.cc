@@ -217,6 +217,7 @@ class InstantKubelet::Feed {
         keys.swap(waiting_);
       }
       std::vector<kube::Operation> operations;
+      operations.reserve(keys.size());
       for (const kube::ObjectKey& key : keys) {
         operations.push_back(kube::PatchOperation(kube::Resource::Pods(), key, std::string(kRunning),
                                                   {.type = kube::PatchType::kMerge}, "status"));

@@ -34,6 +34,7 @@ SteadyTime Now() { return Clock::System().Steady(); }
 
 absl::Status SubmitJobs(JobLoad& load, const std::string& ns, const Shape& shape) {
   std::vector<std::string> bodies;
+  bodies.reserve(static_cast<std::size_t>(shape.jobs));
   for (int i = 0; i < shape.jobs; ++i) bodies.push_back(JobBody(StrCat("job-", i), shape.workers));
   return load.CreateAll(TfJobs(), ns, std::move(bodies));
 }
@@ -273,7 +274,7 @@ class LargeCluster {
     TY_RETURN_IF_ERROR(load->MakeNamespace(ns));
     TY_ASSIGN_OR_RETURN(kubelet, InstantKubelet::Start(load->kubeconfig(), ns));
     TY_RETURN_IF_ERROR(SubmitJobs(*load, ns, shape));
-    return AwaitCount([this] { return kubelet->started(); }, shape.jobs * shape.workers);
+    return AwaitCount([this] { return kubelet->started(); }, shape.objects() / 2);
   }
 
   std::unique_ptr<LocalCluster> cluster;

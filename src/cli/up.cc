@@ -124,8 +124,11 @@ class Up final : public Command {
     std::unique_ptr<ops::Operator> running_operator;
     if (cluster.ok() && !no_operator_) {
       auto started = StartOperator(**cluster);
-      if (started.ok()) running_operator = *std::move(started);
-      if (!started.ok()) cluster = started.status();
+      if (started.ok()) {
+        running_operator = *std::move(started);
+      } else {
+        cluster = started.status();
+      }
     }
     if (tell) tell(cluster.ok() ? absl::StatusOr<std::string>((*cluster)->server()) : cluster.status());
     if (!cluster.ok()) return cluster.status();
