@@ -230,10 +230,10 @@ class Planner : private PlanBuilder {
         const PodView* pod = seat.pod;
         if (pod == nullptr || pod->restarts == 0) continue;
         if (pod->attempt < known.AttemptOf(pod->index)) continue;
-        const bool completed = known.completed.Contains(pod->index);
-        // What a pod does that has completed before, and was started again, does not matter.
-        if (completed && pod->phase != Phase::kSucceeded && WasCompleted(role, pod->index)) continue;
-        present += pod->restarts - (completed && pod->main_runs ? 1 : 0);
+        // What a pod does that has completed and was started again does not matter.
+        const bool again = known.completed.Contains(pod->index) && pod->phase != Phase::kSucceeded;
+        if (again && (WasCompleted(role, pod->index) || !pod->end)) continue;
+        present += pod->restarts;
         if (last == nullptr || LastEnd(*last) < LastEnd(*pod)) last = pod;
       }
       const std::int64_t before = known.restarts;

@@ -28,15 +28,19 @@ job::Phase ObservePhase(kube::PodPhase phase) {
   return job::Phase::kUnknown;
 }
 
-// How it ended last, if it has.
-const ContainerState* LastEnd(const ContainerStatus& container) {
-  if (container.state.kind == ContainerState::Kind::kTerminated) return &container.state;
-  return container.last_termination ? &*container.last_termination : nullptr;
+// How it failed last, if it has.
+const ContainerState* LastFailure(const ContainerStatus& container) {
+  if (container.state.kind == ContainerState::Kind::kTerminated && container.state.exit_code != 0) {
+    return &container.state;
+  }
+  return container.last_termination && container.last_termination->exit_code != 0
+             ? &*container.last_termination
+             : nullptr;
 }
 
 std::optional<job::ContainerEnd> ObserveFailure(const ContainerStatus& container, bool main) {
-  const ContainerState* end = LastEnd(container);
-  if (end == nullptr || end->exit_code == 0) return std::nullopt;
+  const ContainerState* end = LastFailure(container);
+  if (end == nullptr) return std::nullopt;
   job::ContainerEnd out{.container = main ? "" : std::string(container.name.view()),
                         .exit_code = end->exit_code,
                         .reason = std::string(end->reason.view())};
@@ -50,6 +54,11 @@ std::optional<job::ContainerEnd> FindFailure(const kube::CompactPod& pod, std::s
   for (const auto* list : {&pod.containers, &pod.init_containers}) {
     for (const ContainerStatus& container : *list) {
       const bool is_main = list == &pod.containers && container.name == main;
+      // Of a pod that failed, whoever ended with 0 at last is not to blame.
+      if (pod.phase == kube::PodPhase::kFailed && container.state.kind == ContainerState::Kind::kTerminated &&
+          container.state.exit_code == 0) {
+        continue;
+      }
       if (found && !is_main) continue;
       if (auto failure = ObserveFailure(container, is_main)) found = std::move(failure);
     }

@@ -43,6 +43,15 @@ TEST(ObservePod, SeesASuccessThatTheKubeletHasStartedAgain) {
   EXPECT_TRUE(pod.main_runs);
 }
 
+TEST(ObservePod, SeesTheFailureBeforeASuccess) {
+  const job::PodView pod =
+      Observe(kNode, R"({"phase":"Running","containerStatuses":[{"name":"tensorflow","restartCount":2,
+                "state":{"terminated":{"exitCode":0}},"lastState":{"terminated":{"exitCode":3,"reason":"Error"}}}]})");
+  EXPECT_TRUE(pod.main_succeeded);
+  ASSERT_TRUE(pod.end);
+  EXPECT_EQ(pod.end->exit_code, 3);
+}
+
 TEST(ObservePod, BlamesTheMainContainerBeforeOthers) {
   const job::PodView pod = Observe(kNode, R"({"phase":"Failed","containerStatuses":[
                 {"name":"sidecar","state":{"terminated":{"exitCode":2,"reason":"Error"}}},

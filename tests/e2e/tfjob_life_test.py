@@ -4,6 +4,7 @@ usage: tfjob_life_test.py TRAINYARD [unittest arguments]
 """
 
 import json
+import re
 
 import cases
 from cases import eventually
@@ -179,7 +180,7 @@ class Conditions(JobCase):
     def test_say_what_pods_that_fit_nowhere_wait_for(self):
         self.submit(tfjob("greedy", {"Worker": role("exit 0", container={"resources": {"limits": {"nvidia.com/gpu": "1000"}}}),
                                      "PS": role(FOREVER)}))
-        eventually(lambda: self.message("greedy") == "all 2 pods and services exist; waiting for worker-0 (Unschedulable)",
+        eventually(lambda: re.match(r"all 2 pods and services exist; waiting for worker-0 \(0/1 nodes are available: .*Insufficient nvidia.com/gpu", self.message("greedy") or ""),
                    "the message to say so")
         self.assertEqual((self.state("greedy"), self.job("greedy")["status"]["ready"]), ("Created", "1/2"))
 
