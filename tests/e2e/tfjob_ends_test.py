@@ -129,6 +129,7 @@ class Contended(JobCase):
                    "the restart")
         self.patch("contended", {"tfReplicaSpecs": {"Worker": {"replicas": 4}}})
         self.await_running("contended", "worker-0", "worker-1", "worker-2", "worker-3")
+        eventually(lambda: len(self.starts("contended")) == 4, "all scripts to have begun")
         self.open_gate("contended")
         job = self.await_state("contended", "Succeeded")
         over.set()
