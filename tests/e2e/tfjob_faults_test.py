@@ -175,10 +175,11 @@ class Scaled(JobCase):
     def test_workers_come_and_go_and_no_index_is_there_twice(self):
         self.submit(tfjob("scales", {"Worker": role(self.traced("scales", self.behind("scales")), 2, "Never")}))
         first = self.await_running("scales", "worker-0", "worker-1")
-        for replicas in (4, 1, 3):
+        for replicas, begun in ((2, 2), (4, 4), (1, 4), (3, 6)):
             self.scale("scales", replicas)
             seats = ["worker-%d" % i for i in range(replicas)]
             self.await_running("scales", *seats)
+            eventually(lambda: sum(self.starts("scales").values()) == begun, "all scripts to have begun")
             eventually(lambda: self.job("scales")["status"].get("ready") == "%d/%d" % (replicas, replicas)
                        and self.state("scales") == "Running", "%d to be ready" % replicas)
             eventually(lambda: (sorted(self.pods_of("scales")), sorted(self.services_of("scales"))) == (seats, seats),
