@@ -26,7 +26,9 @@ from tfjobs import JobCase
 # The operator that runs inside `trainyard up` has no part in a real cluster.
 ELSEWHERE = {tfjob_outages_test.InTheCluster}
 # Pods that are processes of one machine have loopback addresses, which a real server does not take as endpoints.
-WITHOUT_ENDPOINTS = {"test_find_each_other_by_the_addresses_of_tf_config"}
+# And a home folder is only the embedded cluster's.
+NOT_HERE = {"test_find_each_other_by_the_addresses_of_tf_config": "a real server takes no loopback address as an endpoint",
+            "test_jobs_of_the_embedded_cluster_are_found_by_its_home": "there is no embedded cluster"}
 PROCESS_NODES = None
 _clusters = {}  # by flags; it takes seconds to start one
 
@@ -48,8 +50,8 @@ def on_a_real_server(case):
     made = type(case.__name__ + "OnARealServer", (case,),
                 {"on_real_server": True, "setUpClass": classmethod(set_up_class), "__module__": __name__,
                  "logs": lambda self, pod: self.cluster.logs(pod)})
-    for name in WITHOUT_ENDPOINTS & set(dir(case)):
-        setattr(made, name, unittest.skip("SKIPPED: a real server takes no loopback address as an endpoint")(getattr(case, name)))
+    for name in NOT_HERE.keys() & set(dir(case)):
+        setattr(made, name, unittest.skip("SKIPPED: " + NOT_HERE[name])(getattr(case, name)))
     return made
 
 
