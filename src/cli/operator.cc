@@ -1,13 +1,10 @@
 // trainyard operator
 #include "operator/operator.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
-#include <thread>
 
 #include "base/memory.h"
 #include "base/status.h"

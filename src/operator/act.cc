@@ -101,12 +101,7 @@ class Actor {
         {"metadata", Object{{"uid", meta.uid},
                             {"resourceVersion", meta.resource_version},
                             {"labels", kind_.LabelsOf(job_.meta, *place)},
-                            {"ownerReferences", Array{Object{{"apiVersion", kind_.resource().ApiVersion()},
-                                                             {"kind", kind_.resource().kind},
-                                                             {"name", job_.meta.name},
-                                                             {"uid", job_.meta.uid},
-                                                             {"controller", true},
-                                                             {"blockOwnerDeletion", true}}}}}}};
+                            {"ownerReferences", Array{OwnerReference(kind_.resource(), job_.meta)}}}}};
     Add(action, meta.Key(),
         kube::PatchOperation(resource, meta.Key(), PrintJson(patch), {.type = kube::PatchType::kStrategic}));
   }

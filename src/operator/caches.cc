@@ -50,7 +50,6 @@ kube::WatcherOptions Watching(const kube::Resource& resource, std::string ns, st
 Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
                std::function<void(const kube::ObjectKey&, News)> wake)
     : api_(api),
-      clock_(clock),
       kind_(kind),
       seeds_(options.seed ? IdSource(*options.seed) : IdSource::Random()),
       wake_(std::move(wake)),

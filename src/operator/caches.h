@@ -81,7 +81,6 @@ class Caches {
   void WakeOwner(const T& object);
 
   kube::Api& api_;
-  Clock& clock_;
   const Kind& kind_;
   IdSource seeds_;
   const std::function<void(const kube::ObjectKey&, News)> wake_;

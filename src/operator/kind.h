@@ -24,6 +24,9 @@ struct CompactJob {
   std::string spec_text;  // JSON, with the pods' templates; empty once the job has ended
 };
 
+// The reference by which an object belongs to the job, and goes with it.
+Object OwnerReference(const kube::Resource& kind, const kube::ObjectMeta& job);
+
 // Which pod of a job an object is, or is of.
 struct Place {
   std::string job;

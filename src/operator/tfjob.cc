@@ -26,13 +26,10 @@ constexpr std::string_view kTypeIndexLabel = "tf-replica-index";
 
 constexpr std::string_view kEval = "eval";
 
-Object PrintOwner(const kube::ObjectMeta& job) {
-  return {{"apiVersion", "kubeflow.org/v1alpha2"},
-          {"kind", "TFJob"},
-          {"name", job.name},
-          {"uid", job.uid},
-          {"controller", true},
-          {"blockOwnerDeletion", true}};
+const kube::Resource& TfJobs() {
+  static const auto* const resource =
+      new kube::Resource{.group = "kubeflow.org", .version = "v1alpha2", .plural = "tfjobs", .kind = "TFJob"};
+  return *resource;
 }
 
 Object PrintLabels(const kube::ObjectMeta& job, const Place& place) {
@@ -110,7 +107,7 @@ class TfObjectMaker final : public ObjectMaker {
     metadata["annotations"] = std::move(annotations);
     if (const Array* own = ArrayAt(*from.pod_template, {"metadata", "finalizers"}))
       metadata["finalizers"] = *own;
-    metadata["ownerReferences"] = Array{PrintOwner(job_.meta)};
+    metadata["ownerReferences"] = Array{OwnerReference(TfJobs(), job_.meta)};
 
     Object& spec = (object["spec"] = Object()).get_object();
     if (const Object* own = ObjectAt(*from.pod_template, {"spec"})) spec = *own;
@@ -135,7 +132,7 @@ class TfObjectMaker final : public ObjectMaker {
         {"metadata", Object{{"name", Name(role, index)},
                             {"namespace", job_.meta.ns.view()},
                             {"labels", labels},
-                            {"ownerReferences", Array{PrintOwner(job_.meta)}}}},
+                            {"ownerReferences", Array{OwnerReference(TfJobs(), job_.meta)}}}},
         // Peers look each other up while they start, so that an address is there before its pod is ready.
         {"spec",
          Object{{"clusterIP", "None"},
@@ -182,11 +179,7 @@ class TfObjectMaker final : public ObjectMaker {
 
 }  // namespace
 
-const kube::Resource& TfJobKind::resource() const {
-  static const auto* const resource =
-      new kube::Resource{.group = "kubeflow.org", .version = "v1alpha2", .plural = "tfjobs", .kind = "TFJob"};
-  return *resource;
-}
+const kube::Resource& TfJobKind::resource() const { return TfJobs(); }
 
 std::string_view TfJobKind::main_container() const { return kTensorflow; }
 
