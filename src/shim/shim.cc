@@ -229,11 +229,7 @@ void Shim::OnFirstEnded(Run& run, int wait_status) {
   ReadReports(run);
   if (run.is_exec) return FinishExec(run);
   if (!run.failure.ok()) {
-    Tell(MessageWriter(kFailed)
-             .Add(key::kId, run.id)
-             .Add(key::kTime, run.ended_nanos)
-             .Add(key::kError, run.failure.Text())
-             .Take());
+    TellFailed(run);
     return ForgetRun(run);
   }
   if (run.stopping && SignalOthers(run.members, SIGTERM) > 0) {
@@ -241,6 +237,14 @@ void Shim::OnFirstEnded(Run& run, int wait_status) {
     return;
   }
   FinishRun(run);
+}
+
+void Shim::TellFailed(const Run& run) {
+  Tell(MessageWriter(kFailed)
+           .Add(key::kId, run.id)
+           .Add(key::kTime, run.ended_nanos)
+           .Add(key::kError, run.failure.Text())
+           .Take());
 }
 
 void Shim::FinishRun(Run& run) {
@@ -297,11 +301,17 @@ void Shim::EndLateExecs() {
 
 void Shim::RecordKilledRuns() {
   for (const auto& run : runs_) {
-    if (run->is_exec || run->stage == RunStage::kLaunching) continue;
+    if (run->is_exec) continue;
+    ReadReports(*run);  // it may have begun just now
+    run->ended_nanos = WallNanos();
+    if (!run->failure.ok()) {
+      TellFailed(*run);
+      continue;
+    }
     run->DrainStreams();
     Tell(MessageWriter(kExited)
              .Add(key::kId, run->id)
-             .Add(key::kTime, WallNanos())
+             .Add(key::kTime, run->ended_nanos)
              .Add(key::kSignal, SIGKILL)
              .Take());
   }

@@ -71,6 +71,7 @@ class Shim {
   void FinishLeaving();
   void EndLateExecs();
   void Tell(const std::string& message);
+  void TellFailed(const Run& run);
   void RecordKilledRuns();
 
   Run* FindRun(std::uint32_t serial);

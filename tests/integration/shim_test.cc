@@ -235,6 +235,16 @@ TEST_F(ShimTest, EndsWhenItIsToldAndLeavesNothing) {
       Await([&] { return ReadFile(stat, 1 << 16).value_or(") Z").find(") Z") != std::string::npos; }));
 }
 
+TEST_F(ShimTest, TellsTheEndOfWhatHadOnlyJustBegun) {
+  for (int round = 0; round < 10; ++round) {
+    const auto pod = NewPod(StrCat("u", round));
+    pod->Run("a.0", ShimPod::Shell("sleep 1000"));
+    pod->client().Shutdown();
+    EXPECT_TRUE(Await([&] { return pod->gone(); }));
+    EXPECT_EQ(pod->AwaitEnd("a.0"), "signal 9");
+  }
+}
+
 TEST_F(ShimTest, EndsWhenItsFolderIsGone) {
   const auto pod = NewPod();
   pod->Run("a.0", ShimPod::Shell(StrCat("sleep ", marker_)));
