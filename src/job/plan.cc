@@ -44,6 +44,7 @@ class Planner : private PlanBuilder {
     if (const auto who = FindSuccess(view().spec, status())) {
       return Finish(State::kSucceeded, Reason("Succeeded"), StrCat(*who, " ended with 0"));
     }
+    if (CheckRestartLimit()) return;
     if (view().spec.suspend) return PlanSuspended(*this);
     const Condition* current = status().Current();
     if (current != nullptr && current->type == State::kSuspended) {
@@ -52,7 +53,6 @@ class Planner : private PlanBuilder {
       Tell(false, Reason("Resumed"), "the job goes on");
     }
     if (CheckDeadline()) return;
-    if (CheckRestartLimit()) return;
     JudgeSeats();
     if (failure_) return Finish(State::kFailed, failure_reason_, *failure_);
     Recount();

@@ -123,6 +123,8 @@ bool Raises(const JobStatus& before, const JobStatus& after) {
 
 void CheckPlan(const JobView& view, const JobPlan& plan) {
   RC_ASSERT((!Raises(view.status, plan.status) || plan.actions.empty()));
+  const auto limit = view.spec.restart_limit;
+  RC_ASSERT((!limit || plan.status.CountRestarts() <= *limit || plan.status.IsFinished()));
   std::set<std::string> made;
   for (const Action& action : plan.actions) {
     const auto* create = std::get_if<CreatePod>(&action);

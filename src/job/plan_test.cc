@@ -414,6 +414,17 @@ TEST(PlanJob, RemovesPodsWhileItIsSuspendedAndGoesOnAfterwards) {
   EXPECT_EQ(StateOf(world.view.status), State::kRunning);
 }
 
+TEST(PlanJob, FailsOfTooManyRestartsThoughItIsSuspended) {
+  JobView job = Workers(2, RestartPolicy::kAlways);
+  job.spec.restart_limit = 0;
+  World world = Running(std::move(job));
+  world.Restart(*world.Find("worker", 1), 3);
+  world.view.spec.suspend = true;
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kFailed);
+  EXPECT_EQ(world.view.status.Current()->reason, "BackoffLimitExceeded");
+}
+
 TEST(PlanJob, FailsOfASpecThatIsNone) {
   World world(Workers(1, RestartPolicy::kNever));
   world.view.invalid = "spec.tfReplicaSpecs: is missing";
