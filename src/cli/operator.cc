@@ -86,8 +86,7 @@ class OperatorCommand final : public Command {
       std::cerr << "trainyard: metrics at port " << running->metrics_port() << "\n";
     if (running->health_port() != 0)
       std::cerr << "trainyard: probes at port " << running->health_port() << "\n";
-    Report(*running);
-    if (!signals.AwaitFor(absl::Seconds(1))) {
+    if (!AwaitSync(*running, signals) && !signals.AwaitFor(absl::Seconds(1))) {
       ReturnMemory();
       while (!signals.AwaitFor(kTrimPeriod)) TrimHeap();
     }
@@ -116,10 +115,16 @@ class OperatorCommand final : public Command {
     return absl::OkStatus();
   }
 
-  // A cluster that cannot be watched is waited for, and said to be.
-  static void Report(ops::Operator& running) {
-    const absl::Status synced = running.WaitForSync(absl::Seconds(2));
-    if (absl::IsDeadlineExceeded(synced)) std::cerr << "trainyard: waiting: " << Message(synced) << "\n";
+  // A cluster that cannot be watched is waited for, and said to be. Whether it was told to end meanwhile.
+  static bool AwaitSync(ops::Operator& running, const EndingSignals& signals) {
+    absl::Status synced;
+    for (int tenth = 0; tenth < 20; ++tenth) {
+      synced = running.WaitForSync(absl::ZeroDuration());
+      if (synced.ok()) return false;
+      if (signals.AwaitFor(absl::Milliseconds(100))) return true;
+    }
+    std::cerr << "trainyard: waiting: " << Message(synced) << "\n";
+    return false;
   }
 
   static constexpr std::string_view kinds_ = "tfjobs";
