@@ -147,7 +147,7 @@ Error Read(Reader& reader, Value value, ObjectMeta& out, const MetaOptions& opti
     if (key == "creationTimestamp") return Read(field, out.created);
     if (key == "deletionTimestamp") return Read(field, out.deletion_time);
     if (key == "deletionGracePeriodSeconds") return Read(field, out.deletion_grace_seconds);
-    if (key == "labels") return Read(reader, field, out.labels);
+    if (key == "labels") return Read(reader, field, out.labels, options.labels ? &*options.labels : nullptr);
     if (key == "annotations" && !options.annotations.empty())
       return Read(reader, field, out.annotations, &options.annotations);
     if (key == "ownerReferences") return ReadOwners(reader, field, out, options.owners);

@@ -53,7 +53,7 @@ struct ObjectMeta {
   absl::Time created = absl::InfinitePast();
   std::optional<absl::Time> deletion_time;  // set: it is being deleted, and is to be gone by then
   std::optional<std::int64_t> deletion_grace_seconds;
-  TextMap labels;
+  TextMap labels;       // all, if no others were asked for
   TextMap annotations;  // only those asked for
   std::optional<OwnerReference> controller;
   std::vector<OwnerReference> owners;  // all of them; only if asked for
@@ -64,8 +64,9 @@ struct ObjectMeta {
 };
 
 struct MetaOptions {
-  std::vector<std::string> annotations;  // whose values are kept
-  bool owners = false;                   // all owners are kept, beside the one that controls
+  std::vector<std::string> annotations;            // whose values are kept
+  std::optional<std::vector<std::string>> labels;  // that are kept; nothing: all
+  bool owners = false;                             // all owners are kept, beside the one that controls
 };
 
 // The metadata of an object of any kind. InvalidArgument: the text is no such object; it names the field.

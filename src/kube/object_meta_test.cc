@@ -41,6 +41,9 @@ TEST(ObjectMeta, HasWhatTheObjectSays) {
   EXPECT_EQ(meta->labels.Find("c"), std::nullopt);
   EXPECT_EQ(meta->annotations.entries().size(), 1u) << "only those asked for";
   EXPECT_EQ(meta->annotations.Get("keep"), "this");
+  const auto less = ParseObjectMeta(std::string(kJob), {.labels = {{"b", "absent"}}});
+  ASSERT_TRUE(less.ok());
+  EXPECT_EQ(less->labels.entries().size(), 1u) << "only those asked for";
   ASSERT_TRUE(meta->controller.has_value());
   EXPECT_EQ(meta->controller->kind, "Job");
   EXPECT_EQ(meta->controller->uid, "u2");

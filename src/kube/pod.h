@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/boxed.h"
 #include "kube/object_meta.h"
 #include "kube/shared_text.h"
 
@@ -48,7 +49,7 @@ struct ContainerStatus {
   bool ready = false;
   std::int32_t restart_count = 0;
   ContainerState state;
-  std::optional<ContainerState> last_termination;  // how it ended before it was restarted
+  Boxed<ContainerState> last_termination;  // how it ended before it was restarted
   bool operator==(const ContainerStatus&) const = default;
 };
 

@@ -41,6 +41,13 @@ bool IsOwnWrite(const kube::Change<CompactJob>& change) {
          before.invalid == after.invalid && before.status == status;
 }
 
+// Of ten thousand pods and services, what is not looked at is not kept.
+kube::MetaOptions KeptOf(const Kind& kind) {
+  std::vector<std::string> labels = kind.place_labels();
+  labels.emplace_back(kJobUidLabel);
+  return {.annotations = {std::string(kAttemptAnnotation)}, .labels = std::move(labels)};
+}
+
 kube::WatcherOptions Watching(const kube::Resource& resource, std::string ns, std::string_view labels = "") {
   return {.resource = resource, .ns = std::move(ns), .label_selector = std::string(labels)};
 }
@@ -60,13 +67,11 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& op
             [this](std::string json) { return kind_.Decode(std::move(json)); }),
       pods_(api, clock, IdSource(NextSeed()),
             Watching(kube::Resource::Pods(), options.ns, kind.label_selector()),
-            [](std::string json) {
-              return kube::ParsePod(std::move(json), {.annotations = {std::string(kAttemptAnnotation)}});
-            }),
+            [kept = KeptOf(kind)](std::string json) { return kube::ParsePod(std::move(json), kept); }),
       services_(api, clock, IdSource(NextSeed()),
                 Watching(kube::Resource::Services(), options.ns, kind.label_selector()),
-                [](std::string json) -> absl::StatusOr<ServiceMeta> {
-                  TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(json)));
+                [kept = KeptOf(kind)](std::string json) -> absl::StatusOr<ServiceMeta> {
+                  TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(json), kept));
                   return ServiceMeta{std::move(meta)};
                 }),
       nodes_(api, clock, IdSource(NextSeed()), Watching(kube::Resource::Nodes(), ""),

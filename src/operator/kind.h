@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/document.h"
@@ -53,6 +54,8 @@ class Kind {
   virtual std::string_view main_container() const = 0;
   // That pods and services of all jobs of the kind carry.
   virtual std::string_view label_selector() const = 0;
+  // What FindPlace() looks at.
+  virtual std::vector<std::string> place_labels() const = 0;
   // Nothing: the labels are not those of an object of ours.
   virtual std::optional<Place> FindPlace(const kube::ObjectMeta& meta) const = 0;
   // That an object is to carry to be adopted by the job.

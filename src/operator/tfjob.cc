@@ -185,6 +185,10 @@ std::string_view TfJobKind::main_container() const { return kTensorflow; }
 
 std::string_view TfJobKind::label_selector() const { return "group_name=kubeflow.org"; }
 
+std::vector<std::string> TfJobKind::place_labels() const {
+  return {std::string(kJobLabel), std::string(kTypeLabel), std::string(kTypeIndexLabel)};
+}
+
 std::optional<Place> TfJobKind::FindPlace(const kube::ObjectMeta& meta) const {
   const auto index = ParseNumber<int>(meta.labels.Get(kTypeIndexLabel));
   const std::string_view job = meta.labels.Get(kJobLabel);
