@@ -101,8 +101,8 @@ absl::StatusOr<Share> MakeOnReal(const Settings& settings, const testing_support
       OperatorProcess::Start(settings.trainyard, server.kubeconfig(), settings.folder + "/operator.log"));
   std::vector<double> raw;
   std::vector<double> own;
-  for (int round = 0; round < std::max(settings.rounds / 2, 1);
-       ++round) {  // in turns, so that noise falls on both
+  TY_RETURN_IF_ERROR(RawCreates(*load, StrCat("warm-", shape.jobs), {shape.jobs, 1}));
+  for (int round = 0; round < settings.rounds; ++round) {  // in turns, so that noise falls on both
     const std::string name = StrCat("x", shape.jobs, "-", round);
     TY_ASSIGN_OR_RETURN(const double rate, RawCreates(*load, StrCat("raw-", name), shape));
     raw.push_back(rate);

@@ -69,6 +69,8 @@ struct Operation {
 };
 
 Operation GetOperation(const Resource& resource, const ObjectKey& key);
+// The same, answered with no more than the object's metadata; a server that cannot answers with all of it.
+Operation ForMetadata(Operation operation);
 // `object` is JSON text with metadata.name or generateName.
 Operation CreateOperation(const Resource& resource, std::string_view ns, std::string object);
 // Replaces; a metadata.resourceVersion in `object` is the precondition.

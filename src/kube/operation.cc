@@ -58,6 +58,11 @@ Operation GetOperation(const Resource& resource, const ObjectKey& key) {
   return {.request = {.method = "GET", .target = Target(resource, key)}};
 }
 
+Operation ForMetadata(Operation operation) {
+  operation.request.accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
+  return operation;
+}
+
 Operation CreateOperation(const Resource& resource, std::string_view ns, std::string object) {
   const bool named = !FindIdentity(object).name.empty();
   return {

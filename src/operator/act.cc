@@ -41,7 +41,7 @@ class Actor {
  private:
   void Add(const job::Action& action, ObjectKey object, kube::Operation operation) {
     steps_.push_back({&action, std::move(object)});
-    operations_.push_back(std::move(operation));
+    operations_.push_back(kube::ForMetadata(std::move(operation)));
   }
   ObjectKey Named(std::string name) const { return {owner_.ns, std::move(name)}; }
   ObjectKey NameOf(std::string_view role, int index) const {
@@ -108,7 +108,7 @@ class Actor {
   // A cache may be behind, and what is adopted by the dead dies.
   bool JobStillLives() {
     if (!lives_) {
-      const auto text = api_.Get(kind_.resource(), owner_);
+      const auto text = api_.Do(kube::ForMetadata(kube::GetOperation(kind_.resource(), owner_)));
       const auto meta = text.ok() ? kube::ParseObjectMeta(*text) : text.status();
       lives_ = meta.ok() && meta->uid == job_.meta.uid && !meta->deletion_time;
     }
@@ -161,7 +161,7 @@ class Actor {
 
   // It exists: a write of ours whose answer was lost, or somebody else's.
   absl::StatusOr<kube::ObjectMeta> ReadOwn(const Resource& resource, const ObjectKey& key) {
-    TY_ASSIGN_OR_RETURN(std::string text, api_.Get(resource, key));
+    TY_ASSIGN_OR_RETURN(std::string text, api_.Do(kube::ForMetadata(kube::GetOperation(resource, key))));
     TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
     if (meta.controller && meta.controller->uid == std::string_view(job_.meta.uid)) {
       if (!kind_.FindPlace(meta))

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/document.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -24,6 +25,10 @@ constexpr absl::Duration kAfterConflict = absl::Seconds(1);
 constexpr double kMostRecords = 5;
 // How often the progress of a job is stored at most, or the pods of a large job would be a write each.
 constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
+// While objects of other jobs are made, which comes first, even that a job has begun or runs may wait so
+// long.
+constexpr absl::Duration kBusyPeriod = absl::Seconds(2);
+constexpr absl::Duration kBusyPause = absl::Milliseconds(50);  // until it is asked again
 
 std::string Join(const std::vector<std::string>& parts, std::size_t most) {
   std::string out;
@@ -37,27 +42,6 @@ bool Creates(const job::JobPlan& plan) {
     return std::holds_alternative<job::CreatePod>(action) ||
            std::holds_alternative<job::CreateService>(action);
   });
-}
-
-// Whether nothing differs but how far the job has come within its state: that can wait for what else comes.
-bool IsProgress(const job::JobStatus& before, const job::JobStatus& after) {
-  if (before.start_time != after.start_time || before.completion_time != after.completion_time) return false;
-  if (before.observed_generation != after.observed_generation) return false;
-  const job::Condition* state = before.Current();
-  const job::Condition* next = after.Current();
-  // That all is made is soon followed by that all runs.
-  const bool made = state == nullptr && next != nullptr && next->type == job::State::kCreated;
-  if (!made && (state == nullptr) != (next == nullptr)) return false;
-  if (state != nullptr && state->type != next->type) return false;
-  for (const auto& [name, role] : after.roles) {
-    const auto known = before.roles.find(name);
-    if (known == before.roles.end()) return false;
-    if (known->second.attempts != role.attempts || known->second.restarts != role.restarts ||
-        known->second.completed != role.completed) {
-      return false;
-    }
-  }
-  return before.roles.size() == after.roles.size();
 }
 
 // What follows a job's status that could not be stored, or is not as it was seen.
@@ -212,23 +196,19 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   job::JobPlan plan = Plan(view, now);
   const bool lives = !job.status.IsFinished() && !view.leaving;
   const bool due = lives && TakeRecord(key, now);
-  const bool progress = IsProgress(job.status, plan.status);  // and nothing more
+  const Urgency urgency = UrgencyOf(job.status, plan.status);
   Stored stored{.version = job.meta.resource_version, .status = job.status};
-  // Watches may be behind each other: pods that are seen to be gone may have gone because the job has ended,
-  // which is not seen yet. What is made is made for a job that is known to be as it is seen.
-  if (Creates(plan)) {
-    const absl::Status fresh = progress ? CheckFresh(job) : Store(job, plan.status, now, stored);
-    if (!fresh.ok()) return {.outcome = OutcomeOf(fresh)};
-  }
-  const ActResult acted = Act(api_, caches_, kind_, job, plan.actions);
+  const absl::StatusOr<ActResult> carried = CarryOut(job, plan, urgency, now, stored);
+  if (!carried.ok()) return {.outcome = OutcomeOf(carried.status())};
+  const ActResult& acted = *carried;
   kube::Pass pass{.outcome = kube::Done(), .actions = Join(acted.done, 3)};
   if (!acted.ok()) {
     view.trouble = Join(acted.errors, 2);
     plan = Plan(view, now);
   }
   Count(plan, acted);
-  const absl::Duration hold = acted.ok() && progress ? HoldProgress(key, now) : absl::ZeroDuration();
   const bool changed = !(plan.status == stored.status);
+  const absl::Duration hold = changed && acted.ok() ? Hold(key, urgency, now) : absl::ZeroDuration();
   if ((changed && hold <= absl::ZeroDuration()) || due) {
     const absl::Status status = Store(job, plan.status, now, stored);
     if (!status.ok()) {
@@ -236,19 +216,31 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
       return pass;
     }
   }
+  if (hold > absl::ZeroDuration()) plan.events.clear();  // told when it is stored
   Tell(job, plan, acted);
   if (!acted.ok()) {
     pass.outcome = kube::Failed{.status = absl::UnavailableError(view.trouble)};
     return pass;
   }
   absl::Duration next = plan.wake_after.value_or(absl::InfiniteDuration());
-  if (changed && hold > absl::ZeroDuration()) next = std::min(next, hold);
+  if (hold > absl::ZeroDuration()) next = std::min(next, hold);
   if (lives && !plan.status.IsFinished()) {
     const bool quiet = plan.status == job.status && plan.actions.empty();
     next = std::min(next, NextRound(key, now, !quiet));
   }
   if (next < absl::InfiniteDuration()) pass.outcome = kube::Again{next};
   return pass;
+}
+
+absl::StatusOr<ActResult> Controller::CarryOut(const CompactJob& job, const job::JobPlan& plan,
+                                               Urgency urgency, absl::Time now, Stored& stored) {
+  if (!Creates(plan)) return Act(api_, caches_, kind_, job, plan.actions);
+  ++making_;
+  const absl::Cleanup made = [this] { --making_; };
+  // Watches may be behind each other: pods that are seen to be gone may have gone because the job has ended,
+  // which is not seen yet. What is made is made for a job that is known to be as it is seen.
+  TY_RETURN_IF_ERROR(urgency == Urgency::kNow ? Store(job, plan.status, now, stored) : CheckFresh(job));
+  return Act(api_, caches_, kind_, job, plan.actions);
 }
 
 job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
@@ -259,7 +251,8 @@ job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
 }
 
 absl::Status Controller::CheckFresh(const CompactJob& job) {
-  TY_ASSIGN_OR_RETURN(std::string text, api_.Get(kind_.resource(), job.meta.Key()));
+  TY_ASSIGN_OR_RETURN(std::string text,
+                      api_.Do(kube::ForMetadata(kube::GetOperation(kind_.resource(), job.meta.Key()))));
   TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
   if (meta.uid == job.meta.uid && meta.resource_version == job.meta.resource_version) return absl::OkStatus();
   return kube::ToStatus({.code = 409, .reason = "Conflict", .message = "the job has changed"});
@@ -276,7 +269,9 @@ absl::Status Controller::Store(const CompactJob& job, job::JobStatus status, abs
                                           {"uid", job.meta.uid},
                                           {"resourceVersion", stored.version}}},
                       {"status", kind_.PrintStatus(status)}};
-  TY_ASSIGN_OR_RETURN(std::string answer, api_.Update(kind_.resource(), key, PrintJson(object), "status"));
+  TY_ASSIGN_OR_RETURN(
+      std::string answer,
+      api_.Do(kube::ForMetadata(kube::UpdateOperation(kind_.resource(), key, PrintJson(object), "status"))));
   TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(answer)));
   caches_.job_writes().ExpectVersion(key, key, meta.resource_version);
   stored.version = std::move(meta.resource_version);
@@ -314,10 +309,14 @@ void Controller::Count(const job::JobPlan& plan, const ActResult& acted) {
   for (const job::Restart& restart : plan.restarts) metrics_.Restarted(restart.role, restart.cause);
 }
 
-absl::Duration Controller::HoldProgress(const kube::ObjectKey& key, absl::Time now) {
+absl::Duration Controller::Hold(const kube::ObjectKey& key, Urgency urgency, absl::Time now) {
+  if (urgency == Urgency::kNow) return absl::ZeroDuration();
+  const bool busy = making_ > 0;
+  if (urgency == Urgency::kGoodNews && !busy) return absl::ZeroDuration();
   MutexLock lock(mu_);
-  const auto round = rounds_.find(key);
-  return round == rounds_.end() ? absl::ZeroDuration() : round->second.stored + kProgressPeriod - now;
+  const auto round = rounds_.try_emplace(key, Round{.stored = now}).first;
+  const absl::Duration left = round->second.stored + (busy ? kBusyPeriod : kProgressPeriod) - now;
+  return busy ? std::min(left, kBusyPause) : left;
 }
 
 bool Controller::TakeRecord(const kube::ObjectKey& key, absl::Time now) {

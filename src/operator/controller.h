@@ -6,6 +6,7 @@
 // and after twice as long each time that there was nothing to do, up to 5 min. Jobs that have ended are not.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -27,6 +28,7 @@
 #include "operator/caches.h"
 #include "operator/kind.h"
 #include "operator/metrics.h"
+#include "operator/urgency.h"
 
 namespace trainyard::ops {
 
@@ -76,7 +78,7 @@ class Controller {
   struct Round {
     absl::Duration period;
     absl::Time due = absl::InfiniteFuture();
-    absl::Time stored = absl::InfinitePast();  // when its status was stored last
+    absl::Time stored;  // when its status was stored last, or it was first seen to have to be
   };
 
   // A job's status as the server has it.
@@ -89,13 +91,16 @@ class Controller {
   kube::Pass Reconcile(const kube::ObjectKey& key);
   kube::Pass PassOver(const kube::ObjectKey& key, const CompactJob& job);
   job::JobPlan Plan(const job::JobView& view, absl::Time now);
+  // Does what the plan says, if the job is as it was seen; the error is that of Store() or CheckFresh().
+  absl::StatusOr<ActResult> CarryOut(const CompactJob& job, const job::JobPlan& plan, Urgency urgency,
+                                     absl::Time now, Stored& stored);
   // Conflict: the job is not as it was seen. NotFound: it is gone.
   absl::Status CheckFresh(const CompactJob& job);
   absl::Status Store(const CompactJob& job, job::JobStatus status, absl::Time now, Stored& stored);
   void Tell(const CompactJob& job, const job::JobPlan& plan, const ActResult& acted);
   void Count(const job::JobPlan& plan, const ActResult& acted);
-  // How long to wait before progress is stored again; nothing or less: not at all.
-  absl::Duration HoldProgress(const kube::ObjectKey& key, absl::Time now);
+  // How long to wait before it is stored; nothing or less: not at all.
+  absl::Duration Hold(const kube::ObjectKey& key, Urgency urgency, absl::Time now);
   // Whether the double check is due now and is to be recorded.
   bool TakeRecord(const kube::ObjectKey& key, absl::Time now);
   // How long until the next one.
@@ -108,6 +113,7 @@ class Controller {
   kube::EventRecorder& events_;
   Metrics& metrics_;
   const ControllerOptions options_;
+  std::atomic<int> making_ = 0;  // passes that make objects now
   mutable Mutex mu_;
   IdSource seeds_;
   std::shared_ptr<Work> work_ TY_GUARDED_BY(mu_);  // null: it does not work now
