@@ -1,0 +1,190 @@
+#include "tests/sim/cluster.h"
+
+#include <iostream>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "kube/rfc3339.h"
+#include "kv/memory_store.h"
+#include "operator/definitions.h"
+#include "tests/sim/documents.h"
+
+namespace trainyard::sim {
+namespace {
+
+using kube::Resource;
+
+const absl::Time kBegin = absl::FromUnixSeconds(1'714'557'600);
+
+std::int64_t RestartsOf(const Document& pod) {
+  const Array* containers = ArrayAt(pod, {"status", "containerStatuses"});
+  return containers == nullptr || containers->empty() ? 0
+                                                      : IntAt((*containers)[0], {"restartCount"}).value_or(0);
+}
+
+Array Container(Object state, std::int64_t restarts, std::optional<Object> last = {}) {
+  Object container{{"name", "tensorflow"},
+                   {"image", "x"},
+                   {"imageID", ""},
+                   {"ready", true},
+                   {"restartCount", restarts},
+                   {"state", std::move(state)}};
+  if (last) container["lastState"] = *std::move(last);
+  return {std::move(container)};
+}
+
+}  // namespace
+
+void Story::Tell(std::string_view what) const {
+  if (told_) std::cerr << absl::FormatDuration(clock_.Now() - begin_) << " " << what << "\n";
+}
+
+Cluster::Cluster(std::uint64_t seed, const ops::Kind& kind, bool told)
+    : kind_(kind),
+      random_(seed),
+      clock_(kBegin),
+      story_(clock_, told),
+      store_(kv::NewMemoryStore(clock_)),
+      server_(local::ApiServer::Start(
+                  {.store = store_.get(), .clock = &clock_, .seed = random_.Next(), .threads = false})
+                  .value()),
+      direct_(*server_, "sim"),
+      user_(direct_, clock_, IdSource(random_.Next()), {.attempts = 1}) {
+  const absl::Status installed = ops::InstallDefinitions(user_);
+  TY_CHECK(installed.ok(), "the definitions are not taken");
+}
+
+std::vector<Document> Cluster::List(const Resource& resource) {
+  const auto page = user_.ListAll(resource, resource.namespaced ? kNamespace : "", {});
+  TY_CHECK(page.ok(), "an object of the simulation cannot be listed");
+  std::vector<Document> objects;
+  objects.reserve(page->items.size());
+  for (const std::string& item : page->items) objects.push_back(ParseJson(item).value());
+  return objects;
+}
+
+std::optional<Document> Cluster::Get(const Resource& resource, const std::string& name) {
+  const auto text = user_.Get(resource, {resource.namespaced ? std::string(kNamespace) : "", name});
+  if (!text.ok()) return std::nullopt;
+  return ParseJson(*text).value();
+}
+
+// ---- nodes
+
+void Cluster::MakeNode(const std::string& name) {
+  (void)user_.Create(
+      Resource::Nodes(), "",
+      PrintJson(Object{{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", Object{{"name", name}}}}));
+  SetNodeReady(name, true);
+}
+
+bool Cluster::HasNode(const std::string& name) { return Get(Resource::Nodes(), name).has_value(); }
+
+bool Cluster::IsOnLostNode(const Document& pod) const {
+  return IsLost(std::string(StringAt(pod, {"spec", "nodeName"})));
+}
+
+void Cluster::LoseNode(const std::string& name, bool for_good) {
+  SetNodeReady(name, false);
+  if (for_good) (void)user_.Delete(Resource::Nodes(), {"", name});
+}
+
+void Cluster::SetNodeReady(const std::string& name, bool ready) {
+  const Object patch{
+      {"status",
+       Object{{"conditions", Array{Object{{"type", "Ready"},
+                                          {"status", ready ? "True" : "Unknown"},
+                                          {"lastTransitionTime", kube::PrintTime(clock_.Now())}}}}}}};
+  (void)user_.Patch(Resource::Nodes(), {"", name}, PrintJson(patch), {.type = kube::PatchType::kMerge},
+                    "status");
+  if (ready) lost_nodes_.erase(name);
+  if (!ready) lost_nodes_.insert(name);
+}
+
+// ---- kubelets
+
+void Cluster::PatchPodStatus(const Document& pod, Object status, std::string_view what) {
+  const auto patched =
+      user_.Patch(Resource::Pods(), KeyOf(pod), PrintJson(Object{{"status", std::move(status)}}),
+                  {.type = kube::PatchType::kMerge}, "status");
+  TY_CHECK(patched.ok(), "a kubelet of the simulation cannot write");
+  story_.Tell(StrCat(what, " ", KeyOf(pod).name));
+}
+
+Object Cluster::Running() const {
+  return {{"running", Object{{"startedAt", kube::PrintTime(clock_.Now())}}}};
+}
+
+Object Cluster::Terminated(int exit_code) const {
+  return {{"terminated", Object{{"exitCode", exit_code},
+                                {"reason", exit_code == 0 ? "Completed" : "Error"},
+                                {"startedAt", kube::PrintTime(clock_.Now())},
+                                {"finishedAt", kube::PrintTime(clock_.Now())}}}};
+}
+
+void Cluster::Bind(const Document& pod, const std::string& node) {
+  const Object binding{{"apiVersion", "v1"},
+                       {"kind", "Binding"},
+                       {"metadata", Object{{"name", KeyOf(pod).name}}},
+                       {"target", Object{{"kind", "Node"}, {"name", node}}}};
+  kube::Request request{
+      .method = "POST",
+      .target = kube::ResourcePath(Resource::Pods(), kNamespace, KeyOf(pod).name, "binding"),
+      .body = PrintJson(binding)};
+  (void)direct_.DoAll({request});
+}
+
+void Cluster::StartPod(const Document& pod) {
+  PatchPodStatus(pod, {{"phase", "Running"}, {"containerStatuses", Container(Running(), 0)}},
+                 "a kubelet starts");
+}
+
+void Cluster::RemovePod(const Document& pod) {
+  (void)user_.Delete(Resource::Pods(), KeyOf(pod), {.grace_seconds = 0});
+  story_.Tell(StrCat("a kubelet ends ", KeyOf(pod).name));
+}
+
+void Cluster::Evict(const Document& pod) {
+  PatchPodStatus(pod, {{"phase", "Failed"}, {"reason", "Evicted"}}, "eviction of");
+}
+
+void Cluster::EndPod(const Document& pod, int exit_code, const std::function<void()>& seen) {
+  const std::string_view policy = StringAt(pod, {"spec", "restartPolicy"});
+  const std::int64_t restarts = RestartsOf(pod);
+  const bool again = !IsLeaving(pod) && (policy == "Always" || (policy == "OnFailure" && exit_code != 0));
+  if (!again) {
+    return PatchPodStatus(pod,
+                          {{"phase", exit_code == 0 ? "Succeeded" : "Failed"},
+                           {"containerStatuses", Container(Terminated(exit_code), restarts)}},
+                          StrCat("exit ", exit_code, " of"));
+  }
+  if (seen) {
+    PatchPodStatus(pod, {{"containerStatuses", Container(Terminated(exit_code), restarts)}},
+                   StrCat("exit ", exit_code, ", to be restarted, of"));
+    seen();
+    // Whoever saw it may have ended the job, and the pod with it.
+    if (!Get(Resource::Pods(), KeyOf(pod).name)) return;
+  }
+  PatchPodStatus(pod, {{"containerStatuses", Container(Running(), restarts + 1, Terminated(exit_code))}},
+                 StrCat("restart after exit ", exit_code, " of"));
+}
+
+// ---- the garbage collector
+
+void Cluster::CollectGarbage() {
+  if (!std::exchange(garbage_, false)) return;
+  std::set<std::string> uids;
+  for (const Document& job : ListJobs()) uids.insert(UidOf(job));
+  for (const Resource* resource : {&Resource::Pods(), &Resource::Services()}) {
+    for (const Document& object : List(*resource)) {
+      const Array* owners = ArrayAt(object, {"metadata", "ownerReferences"});
+      if (owners == nullptr || owners->empty() || IsLeaving(object)) continue;
+      if (uids.contains(std::string(StringAt((*owners)[0], {"uid"})))) continue;
+      garbage_ = true;  // until it is gone
+      (void)user_.Delete(*resource, KeyOf(object));
+    }
+  }
+}
+
+}  // namespace trainyard::sim

@@ -1,0 +1,98 @@
+// The cluster of a simulation: the embedded API server on a store in memory and a clock that moves only when
+// told to, with nodes and kubelets that do what they are told.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/document.h"
+#include "base/ids.h"
+#include "kube/api.h"
+#include "kube/resource.h"
+#include "kv/store.h"
+#include "local/api/direct_transport.h"
+#include "local/api/server.h"
+#include "operator/kind.h"
+
+namespace trainyard::sim {
+
+// What happened, as a story; told only if somebody wants to read it.
+class Story {
+ public:
+  Story(const Clock& clock, bool told) : clock_(clock), begin_(clock.Now()), told_(told) {}
+  void Tell(std::string_view what) const;
+
+ private:
+  const Clock& clock_;
+  const absl::Time begin_;
+  const bool told_;
+};
+
+class Cluster {
+ public:
+  // The kind must outlive it.
+  Cluster(std::uint64_t seed, const ops::Kind& kind, bool told);
+
+  ManualClock& clock() { return clock_; }
+  const Story& story() const { return story_; }
+  kube::Transport& transport() { return direct_; }
+  // With all rights, and nothing goes wrong on the way.
+  kube::Api& user() { return user_; }
+  const ops::Kind& kind() const { return kind_; }
+
+  std::vector<Document> List(const kube::Resource& resource);
+  std::vector<Document> ListPods() { return List(kube::Resource::Pods()); }
+  std::vector<Document> ListJobs() { return List(kind_.resource()); }
+  std::optional<Document> Get(const kube::Resource& resource, const std::string& name);
+
+  // ---- nodes
+
+  void MakeNode(const std::string& name);  // or makes one ready that exists
+  bool HasNode(const std::string& name);
+  bool IsLost(const std::string& node) const { return lost_nodes_.contains(node); }
+  bool IsOnLostNode(const Document& pod) const;
+  void LoseNode(const std::string& name, bool for_good);
+
+  // ---- kubelets
+
+  void Bind(const Document& pod, const std::string& node);
+  void StartPod(const Document& pod);
+  void RemovePod(const Document& pod);  // one that was told to go
+  void Evict(const Document& pod);
+  // Its process ends; what follows is the pod's restart policy. `seen` runs between the end and the restart,
+  // if there is one.
+  void EndPod(const Document& pod, int exit_code, const std::function<void()>& seen);
+
+  // ---- the garbage collector
+
+  // Something may have lost its owner.
+  void ExpectGarbage() { garbage_ = true; }
+  void CollectGarbage();
+
+ private:
+  void SetNodeReady(const std::string& name, bool ready);
+  void PatchPodStatus(const Document& pod, Object status, std::string_view what);
+  Object Running() const;
+  Object Terminated(int exit_code) const;
+
+  const ops::Kind& kind_;
+  IdSource random_;
+  ManualClock clock_;
+  const Story story_;
+  const std::unique_ptr<kv::Store> store_;
+  const std::unique_ptr<local::ApiServer> server_;
+  local::DirectTransport direct_;
+  kube::Api user_;
+  bool garbage_ = false;
+  std::set<std::string> lost_nodes_;
+};
+
+}  // namespace trainyard::sim

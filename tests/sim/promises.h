@@ -1,0 +1,59 @@
+// What an operator promises, checked against what the server has.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/document.h"
+#include "job/job_status.h"
+#include "kube/http.h"
+#include "tests/sim/cluster.h"
+
+namespace trainyard::sim {
+
+// The cluster must outlive it.
+class Promises {
+ public:
+  explicit Promises(Cluster& cluster) : cluster_(cluster) {}
+
+  // Those that were broken, with who and how.
+  const std::vector<std::string>& broken() const { return broken_; }
+  void Break(std::string what);
+
+  // Jobs whose spec was changed so; an operator may see it later than it is so.
+  void WasScaled(const std::string& job) { scaled_.insert(job); }
+  void WasSuspended(const std::string& job) { suspended_.insert(job); }
+
+  // At any time: states, counters, limits, and never two pods of one index.
+  void Check();
+  // What an operator is about to write must be right by what is stored at that moment.
+  void JudgeWrite(const kube::Request& request);
+  // When nothing goes wrong any more: whether all have come to their ends.
+  bool AllSettled();
+  // That they have; how many jobs there are.
+  int CheckEnds();
+
+ private:
+  struct Known {
+    std::string state;
+    std::map<std::string, std::int64_t> counters;
+  };
+
+  void CheckJob(const Document& job);
+  void JudgeCreate(const Document& pod);
+  void JudgeDelete(const std::string& name, const kube::Request& request);
+  std::optional<Document> OwnerOf(const Document& pod);
+  job::JobStatus StatusOf(const Document& job) const;
+
+  Cluster& cluster_;
+  std::vector<std::string> broken_;
+  std::set<std::string> scaled_;
+  std::set<std::string> suspended_;
+  std::map<std::string, Known> known_;  // by the uid of the job
+};
+
+}  // namespace trainyard::sim
