@@ -70,6 +70,25 @@ class InTheCluster(JobCase):
         self.assertEqual((len(self.starts("survives")), set(self.starts("survives").values())), (18, {1}))
         self.assertEqual(self.job("survives")["status"]["restartCount"], 0)
 
+    def test_what_the_clusters_end_cut_off_goes_on_and_nothing_is_charged_for_it(self):
+        # One saves its work when it is told to go, and ends well; the other just dies.
+        ways = {"saves": "trap 'exit 0' TERM; sleep 1000 & wait", "dies": FOREVER}
+        names = []
+        for way in ways:
+            for policy in ("Always", "OnFailure", "ExitCode"):
+                names.append("%s-%s" % (way, policy.lower()))
+                script = "[ $TRAINYARD_ATTEMPT = 0 ] || exit 0; " + ways[way]
+                self.submit(tfjob(names[-1], {"Worker": role(script, 2, policy)}, backoffLimit=0, successPolicy="AllWorkers"))
+        for name in names:
+            self.await_state(name, "Running")
+        self.assertEqual(self.cluster.down().returncode, 0)
+        self.cluster.process.wait()
+        self.cluster.start()
+        for name in names:
+            with self.subTest(job=name):
+                status = self.await_state(name, "Succeeded")["status"]
+                self.assertEqual((status["restartCount"], status["restarts"]["Worker"]["disruptions"]), (0, 2))
+
     def test_the_definition_is_what_deploy_has(self):
         done = self.cluster.kubectl("diff", "-f", os.path.join(ROOT, "deploy", "crds", "tfjobs.yaml"), check=False)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)

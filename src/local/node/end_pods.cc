@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "local/node/cgroups.h"
@@ -92,6 +93,9 @@ absl::Status EndPods(const std::string& home, absl::Duration grace) {
   TY_ASSIGN_OR_RETURN(const auto loop, Loop::Make(Clock::System()));
   const auto pods = ConnectAll(*loop, home);
   for (const auto& pod : pods) {
+    if (pod->running.empty()) continue;
+    // What its processes make of a signal is not how the pod has ended.
+    TY_RETURN_IF_ERROR(ReplaceFile(PodFolder(home, pod->uid).EndedMark(), "", 0600, Durability::kProcess));
     for (const std::string& run : pod->running) pod->shim->Signal(run, SIGTERM);
   }
   const auto all_of = [&](auto holds) {

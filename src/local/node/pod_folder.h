@@ -9,6 +9,7 @@
 //     volumes/NAME/
 //     logs/CONTAINER/0.log, 1.log, …    one for each run; 0.log.1, 0.log.2 are its older parts
 //     termination/CONTAINER.0           what is seen at terminationMessagePath
+//     ended                   there if `trainyard down` ended what ran in it
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,7 @@ class PodFolder {
   std::string Config() const { return path_ + "/config"; }
   std::string PodJson() const { return path_ + "/pod.json"; }
   std::string Volumes() const { return path_ + "/volumes"; }
+  std::string EndedMark() const { return path_ + "/ended"; }
   std::string LogFolder(std::string_view container) const;
   std::string Log(std::string_view container, int attempt) const;
   std::string Termination(std::string_view container, int attempt) const;

@@ -113,7 +113,7 @@ struct PodRecord {
   std::optional<absl::Time> start_time;
   SteadyTime started;
   std::optional<SteadyTime> deletion_seen;
-  // Why the pod as a whole failed: DeadlineExceeded, or what the node refused.
+  // Why the pod as a whole failed: DeadlineExceeded, what the node refused, or the cluster's end.
   std::string failure_reason;  // as kRefused
   std::string failure_message;
   std::string told;
@@ -145,6 +145,8 @@ RunEnd EndUnknown(absl::Time at, SteadyTime seen);
 
 // Why a pod has failed that this node cannot run at all.
 inline constexpr std::string_view kRefused = "UnsupportedPod";
+// As a kubelet calls it whose node is shut down.
+inline constexpr std::string_view kEndedWithCluster = "Terminated";
 
 std::string RunId(std::string_view container, int attempt);
 struct RunName {

@@ -255,6 +255,10 @@ void ParseMeta(const Document& pod, PodSpec& spec) {
   spec.uid = Str(pod, {"metadata", "uid"});
   spec.labels = StringMap(pod, {"metadata", "labels"});
   spec.annotations = StringMap(pod, {"metadata", "annotations"});
+  if (const Array* owners = ArrayAt(pod, {"metadata", "ownerReferences"})) {
+    spec.controlled =
+        std::ranges::any_of(*owners, [](const Document& owner) { return BoolAt(owner, {"controller"}); });
+  }
   spec.deleting = !StringAt(pod, {"metadata", "deletionTimestamp"}).empty();
   spec.deletion_grace = SecondsAt(pod, {"metadata", "deletionGracePeriodSeconds"}, 0);
 }

@@ -190,6 +190,7 @@ struct PodSpec {
   std::vector<ContainerSpec> init_containers;
   std::vector<ContainerSpec> containers;
   std::vector<VolumeSpec> volumes;
+  bool controlled = false;  // somebody makes another in its place when it fails
   // Somebody asked for its end.
   bool deleting = false;
   absl::Duration deletion_grace = absl::ZeroDuration();

@@ -92,6 +92,7 @@ class PodWorker {
 
   absl::Status PrepareSandbox();
   absl::Status Connect();
+  void TakeOverEnd();
   absl::Status RefreshVolumes();
   void WriteHosts();
   void OnShimEvent(const StateEvent& event);

@@ -104,6 +104,7 @@ void PodWorker::Adopt() {
     OnShimGone();
   }
   TakeOverStatus(record_, spec_, api_status_, Now());
+  TakeOverEnd();
   for (const auto* list : {&spec_.init_containers, &spec_.containers}) {
     for (const ContainerSpec& container : *list) {
       ContainerRecord& known = *record_.Find(spec_, container.name);
@@ -113,6 +114,19 @@ void PodWorker::Adopt() {
     }
   }
   context_.plan_soon(*this);
+}
+
+// What was running when the whole cluster was ended: a pod that somebody makes again has failed of that, and
+// one that nobody does is started again.
+void PodWorker::TakeOverEnd() {
+  std::error_code error;
+  if (!std::filesystem::exists(folder_.EndedMark(), error)) return;
+  if (spec_.controlled) {
+    record_.failure_reason = kEndedWithCluster;
+    record_.failure_message = "the cluster was ended while the pod ran";
+  } else {
+    std::filesystem::remove(folder_.EndedMark(), error);
+  }
 }
 
 void PodWorker::Do(const StopSandbox&) {
