@@ -76,7 +76,8 @@ void Election::Answered(const absl::StatusOr<SeenLease>& answer, SteadyTime now)
     }
     return;
   }
-  if (kube::IsNotFound(answer.status())) {
+  const bool creates = flight.claims && !seen_;  // and then it is the namespace that is not there
+  if (kube::IsNotFound(answer.status()) && !creates) {
     // Whoever has not seen it may make it anew at once. We may too, unless another's time still runs.
     const bool was_read = !flight.claims;
     seen_.reset();

@@ -85,6 +85,18 @@ TEST_F(ElectionTest, LeadsAtOnceWhenNobodyDoes) {
   EXPECT_EQ(a.holder(), "a");
 }
 
+TEST_F(ElectionTest, WaitsBetweenTrialsToMakeALeaseWhoseNamespaceIsNotThere) {
+  Election a = Make("a");
+  int calls = 0;
+  const SteadyTime end = now_ + absl::Minutes(1);
+  while (now_ < end) {
+    (void)Call(a);
+    a.Answered(LeaseTable::Error(404, "NotFound"), now_);
+    ASSERT_LT(++calls, 100);
+  }
+  EXPECT_GT(calls, 10) << "it may be made at any time";
+}
+
 TEST_F(ElectionTest, GoesOnLeadingWhileItRenews) {
   Election a = Make("a");
   Run(a, absl::Minutes(10));

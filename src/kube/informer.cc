@@ -79,9 +79,11 @@ absl::Status InformerBase::WaitForSync(absl::Duration timeout) {
       if (synced_) return absl::OkStatus();
       if (stopping_) return absl::CancelledError(StrCat("the cache of ", what_, " was stopped"));
       if (late) {
-        return absl::DeadlineExceededError(StrCat(what_, " could not be listed within ",
-                                                  absl::FormatDuration(timeout), last_error_.ok() ? "" : ": ",
-                                                  Message(last_error_)));
+        const std::string when = timeout > absl::ZeroDuration()
+                                     ? StrCat(" could not be listed within ", absl::FormatDuration(timeout))
+                                     : " could not be listed yet";
+        return absl::DeadlineExceededError(
+            StrCat(what_, when, last_error_.ok() ? "" : ": ", Message(last_error_)));
       }
       waiting_.push_back(alarm.get());
     }

@@ -212,7 +212,7 @@ TEST_F(InformerTest, SaysWhatIsWrongWhenItCannotSyncInTime) {
   informer_.Step(absl::ZeroDuration());
   const absl::Status status = informer_.WaitForSync(absl::ZeroDuration());
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
-  EXPECT_THAT(Message(status), HasSubstr("pods could not be listed within 0: pods is forbidden"));
+  EXPECT_THAT(Message(status), HasSubstr("pods could not be listed yet: pods is forbidden"));
   informer_.Stop();
   EXPECT_TRUE(absl::IsCancelled(informer_.WaitForSync(absl::Hours(1))));
 }

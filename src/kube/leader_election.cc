@@ -94,7 +94,8 @@ bool LeaderElector::CallOnce() {
   }
   if (!call) return false;
   const absl::StatusOr<SeenLease> answer = Do(*call);
-  if (!answer.ok() && !kube::IsNotFound(answer.status()) && !kube::IsConflict(answer.status()) &&
+  const bool missing = kube::IsNotFound(answer.status()) && !std::holds_alternative<CreateLease>(*call);
+  if (!answer.ok() && !missing && !kube::IsConflict(answer.status()) &&
       !kube::IsAlreadyExists(answer.status())) {
     log::Warn("cannot reach the leader lease",
               {{"lease", options_.lease.Str()}, {"error", Message(answer.status())}});
