@@ -18,8 +18,9 @@ void RecountFinished(PlanBuilder& builder) {
     if (spec == builder.view().spec.roles.end() || !pod.owned) continue;
     RoleStatus& known = builder.StatusOf(*spec);
     if (pod.phase == Phase::kSucceeded && !pod.deletion) known.completed.Insert(pod.index);
-    if (pod.phase == Phase::kFailed && EndedByItself(pod)) ++failed[spec->name];
-    if (pod.phase == Phase::kRunning && !known.completed.Contains(pod.index)) ++known.active;
+    if (pod.HasFailed() && EndedByItself(pod)) ++failed[spec->name];
+    const bool runs = pod.phase == Phase::kRunning && !pod.main_failed;
+    if (runs && !known.completed.Contains(pod.index)) ++known.active;
   }
   int ready = 0;
   for (auto& [name, role] : builder.status().roles) {

@@ -6,6 +6,12 @@
 #include "base/text.h"
 
 namespace trainyard::job {
+namespace {
+
+// What a message quotes may be of any length, and a status that is too large is refused.
+constexpr std::size_t kLongestMessage = 4096;
+
+}  // namespace
 
 std::string_view Print(State state) {
   switch (state) {
@@ -46,7 +52,7 @@ std::optional<std::map<int, int>> ParseAttempts(std::string_view text) {
     if (colon == std::string_view::npos) return std::nullopt;
     const auto index = ParseNumber<int>(part.substr(0, colon));
     const auto attempt = ParseNumber<int>(part.substr(colon + 1));
-    if (!index || !attempt || *index < 0 || *attempt < 0) return std::nullopt;
+    if (!index || !attempt || *index < 0 || *attempt < 0 || *attempt > kMostAttempts) return std::nullopt;
     attempts[*index] = *attempt;
   }
   return attempts;
@@ -73,12 +79,12 @@ std::int64_t JobStatus::CountRestarts() const {
   return count;
 }
 
-void JobStatus::Set(State type, bool is_true, std::string reason, std::string message, absl::Time now) {
+void JobStatus::Set(State type, bool is_true, std::string reason, std::string_view message, absl::Time now) {
   if (IsFinished() && type != Current()->type) return;
   Condition next{.type = type,
                  .is_true = is_true,
                  .reason = std::move(reason),
-                 .message = std::move(message),
+                 .message = Shortened(message, kLongestMessage),
                  .updated = now,
                  .changed = now};
   const auto known = std::ranges::find(conditions, type, &Condition::type);

@@ -61,6 +61,9 @@ struct RoleStatus {
   }
 };
 
+// More than any job can have come to; a pod or a status that says so was not written by us.
+inline constexpr int kMostAttempts = 1'000'000;
+
 // "1:2,3:1". Nothing: the text is no such map.
 std::string PrintAttempts(const std::map<int, int>& attempts);
 std::optional<std::map<int, int>> ParseAttempts(std::string_view text);
@@ -84,7 +87,7 @@ struct JobStatus {
 
   // Makes it the current state, or with is_true false records it without changing the current one. What is
   // so already is not touched. Nothing leaves kSucceeded or kFailed.
-  void Set(State type, bool is_true, std::string reason, std::string message, absl::Time now);
+  void Set(State type, bool is_true, std::string reason, std::string_view message, absl::Time now);
 };
 
 }  // namespace trainyard::job

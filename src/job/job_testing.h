@@ -101,6 +101,12 @@ class World {
     if (exit_code != 0)
       pod.end = ContainerEnd{.exit_code = exit_code, .reason = std::move(reason), .at = now};
   }
+  // The same, and its other containers go on.
+  void EndMainOnly(PodView& pod, int exit_code) const {
+    End(pod, exit_code);
+    pod.phase = Phase::kRunning;
+    pod.main_failed = true;
+  }
   // It ends, and the kubelet starts it again.
   void Restart(PodView& pod, int exit_code) const {
     ++pod.restarts;

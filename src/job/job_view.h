@@ -44,6 +44,8 @@ struct PodView {
   bool main_runs = false;  // the container that does the work runs
   // It has ended with 0, and not because it was told to go; it may have been started again since.
   bool main_succeeded = false;
+  // It has ended otherwise and is not started again, though other containers of the pod may still run.
+  bool main_failed = false;
   std::optional<ContainerEnd> end;  // the last end of a container, other than with 0; the main one's first
   std::int64_t restarts = 0;        // of its containers, by the kubelet
   std::string reason;               // of the pod: "Evicted"
@@ -57,6 +59,7 @@ struct PodView {
   bool operator==(const PodView&) const = default;
 
   bool IsFinished() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
+  bool HasFailed() const { return phase == Phase::kFailed || main_failed; }
 };
 
 struct ServiceView {

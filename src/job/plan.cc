@@ -73,7 +73,7 @@ class Planner : private PlanBuilder {
 
   void FindCompletions() {
     ForEachSeat([&](const RoleSpec& role, int index, const Seat& seat) {
-      if (seat.pod == nullptr || !seat.pod->owned) return;
+      if (seat.pod == nullptr || !seat.pod->owned || WasDisrupted(*seat.pod)) return;
       // One that was told to go may have ended with 0 for that alone.
       const bool by_itself = !seat.pod->deletion || seat.pod->main_succeeded;
       const bool done = (seat.pod->phase == Phase::kSucceeded && by_itself) ||
@@ -83,6 +83,11 @@ class Planner : private PlanBuilder {
     for (const RoleSpec& role : view().spec.roles) {
       StatusOf(role).succeeded = StatusOf(role).completed.Count();
     }
+  }
+
+  // Whatever its program made of being told to go.
+  static bool WasDisrupted(const PodView& pod) {
+    return pod.phase == Phase::kFailed && ClassifyFailure(pod).cause == FailureCause::kDisruption;
   }
 
   bool CheckDeadline() {
@@ -109,7 +114,9 @@ class Planner : private PlanBuilder {
   bool CheckRestartLimit() {
     const auto limit = view().spec.restart_limit;
     if (!limit || status().CountRestarts() <= *limit) return false;
-    Finish(State::kFailed, "BackoffLimitExceeded", PrintLimit(last_cause_));
+    const std::string cause =
+        last_cause_.empty() ? StrCat("restarted ", status().CountRestarts(), " times") : last_cause_;
+    Finish(State::kFailed, "BackoffLimitExceeded", PrintLimit(cause));
     return true;
   }
 
@@ -148,10 +155,12 @@ class Planner : private PlanBuilder {
                    .why = attempt > 0 ? "it is made again" : "it is missing"});
       return attempt > 0 ? Fate::kRestarts : Fate::kMissing;
     }
-    if (!pod->owned) Do(AdoptPod{.name = pod->name, .uid = pod->uid});
+    if (!pod->owned) {  // how it has done is judged when it is ours
+      Do(AdoptPod{.name = pod->name, .uid = pod->uid});
+      return pod->main_runs ? Fate::kRuns : Fate::kStarts;
+    }
     if (pod->attempt < attempt) return JudgeStale(role, *pod);
-    if (pod->phase == Phase::kFailed && EndedByItself(*pod))
-      return JudgeFailed(role, *pod, ClassifyFailure(*pod));
+    if (pod->HasFailed() && EndedByItself(*pod)) return JudgeFailed(role, *pod, ClassifyFailure(*pod));
     if (!pod->IsFinished() && IsLost(*pod)) {
       return JudgeFailed(role, *pod, {.cause = FailureCause::kNodeLost});
     }
@@ -169,7 +178,7 @@ class Planner : private PlanBuilder {
   // Its failure is counted and stored; it goes when its wait is over, and stays until then for whoever wants
   // to read its logs.
   Fate JudgeStale(const RoleSpec& role, const PodView& pod) {
-    if (pod.phase == Phase::kFailed && !pod.deletion) {
+    if (pod.HasFailed() && !pod.deletion) {
       const absl::Time due =
           FailedAt(pod) + DecideRestart(role.restart, ClassifyFailure(pod), pod.attempt).wait;
       if (now() < due) {
@@ -187,11 +196,14 @@ class Planner : private PlanBuilder {
     RoleStatus& known = StatusOf(role);
     const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
     const std::string cause = StrCat(ShortName(role.slug, pod.index), " ", DescribeFailure(pod, failure));
-    if (pod.phase == Phase::kFailed) ++known.failed;
+    if (pod.HasFailed()) ++known.failed;
     if (decision.verdict == RestartVerdict::kFailJob) {
       return Fail(Reason("Failed"), StrCat(cause, "; not restarted: ", decision.why));
     }
     if (decision.counts && NoRestartIsLeft()) return Fail("BackoffLimitExceeded", PrintLimit(cause));
+    if (pod.attempt >= kMostAttempts) {
+      return Fail("BackoffLimitExceeded", StrCat(cause, "; it was made again too often"));
+    }
     known.attempts[pod.index] = pod.attempt + 1;
     known.settled += pod.restarts + (decision.counts ? 1 : 0);
     known.restarts += decision.counts ? 1 : 0;
@@ -267,15 +279,15 @@ class Planner : private PlanBuilder {
   // ---- what is told
 
   void Recount() {
-    if (!view().invalid.empty()) return;  // it has no roles to count by
-    for (const RoleSpec& role : view().spec.roles) StatusOf(role).active = 0;
+    if (!view().invalid.empty()) return;                        // it has no roles to count by
+    for (auto& [name, role] : status().roles) role.active = 0;  // also those that the spec no longer has
     int ready = 0;
     ForEachSeat([&](const RoleSpec& role, int index, const Seat& seat) {
       RoleStatus& known = StatusOf(role);
       const bool completed = known.completed.Contains(index);
       ready += completed || (seat.pod != nullptr && seat.pod->main_runs) ? 1 : 0;
       if (seat.pod == nullptr || completed) return;
-      known.active += seat.pod->phase == Phase::kRunning ? 1 : 0;
+      known.active += seat.pod->phase == Phase::kRunning && !seat.pod->main_failed ? 1 : 0;
     });
     status().wanted = view().spec.CountPods();
     status().ready = ready;

@@ -246,6 +246,81 @@ TEST(PlanJob, AllowsAsManyRestartsAsTheLimitSays) {
   }
 }
 
+// ---- a program that has ended beside containers that go on
+
+TEST(PlanJob, FailsWhenThePodsProgramDoesThoughItsOtherContainersGoOn) {
+  World world = Running(Workers(2, RestartPolicy::kNever));
+  world.EndMainOnly(*world.Find("worker", 1), 3);
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kFailed);
+  EXPECT_EQ(MessageOf(world.view.status),
+            "worker-1 exited 3 (Error) on node-1; not restarted: restartPolicy is Never");
+  EXPECT_EQ(world.view.status.roles["Worker"].failed, 1);
+}
+
+TEST(PlanJob, MakesAPodAgainWhoseProgramFailedThoughItsOtherContainersGoOn) {
+  World world = Running(Workers(2, RestartPolicy::kExitCode));
+  for (int i = 0; i < 2; ++i) {
+    world.EndMainOnly(*world.Find("worker", 1), 137);
+    world.Step();
+    EXPECT_EQ(StateOf(world.view.status), State::kRestarting);
+    if (i == 1) {
+      EXPECT_EQ(world.Plan().wake_after, absl::Seconds(10)) << "the second waits, as any other does";
+    }
+    world.Settle();
+    world.Pass(absl::Seconds(10));
+    world.Settle();
+    ASSERT_EQ(world.Find("worker", 1)->attempt, i + 1);
+    world.RunAll();
+    world.Settle();
+    EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  }
+  EXPECT_EQ(world.view.status.roles["Worker"].failed, 2);
+  EXPECT_EQ(world.view.status.roles["Worker"].restarts, 2);
+}
+
+TEST(PlanJob, DoesNotTakeThe0OfAPodThatWasDisruptedForSuccess) {
+  World world = Running(Workers(1, RestartPolicy::kOnFailure));
+  PodView& pod = *world.Find("worker", 0);
+  world.Evict(pod);
+  pod.reason = "Terminated";
+  pod.main_succeeded = true;  // it saved its work and ended well
+  pod.end.reset();
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kRestarting);
+  EXPECT_EQ(world.view.status.roles["Worker"].disruptions, 1);
+  EXPECT_EQ(world.view.status.roles["Worker"].restarts, 0);
+  EXPECT_EQ(world.Find("worker", 0)->attempt, 1);
+}
+
+TEST(PlanJob, EndsRatherThanCountBeyondAllNumbers) {
+  World world = Running(Workers(1, RestartPolicy::kExitCode));
+  world.Find("worker", 0)->attempt = kMostAttempts;
+  world.End(*world.Find("worker", 0), 137);
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kFailed);
+}
+
+TEST(PlanJob, AdoptsBeforeItJudges) {
+  World world = Running(Workers(2, RestartPolicy::kNever));
+  world.Find("worker", 1)->owned = false;
+  world.End(*world.Find("worker", 1), 3);
+  EXPECT_THAT(Show(world.Step()), ElementsAre(HasSubstr("adopt pod")));
+  EXPECT_FALSE(world.view.status.IsFinished());
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kFailed);
+}
+
+TEST(PlanJob, CountsNoPodsOfATypeThatTheSpecNoLongerHas) {
+  JobView job = Workers(1, RestartPolicy::kNever);
+  job.spec.roles.push_back(Role("PS", 1, RestartPolicy::kNever));
+  World world = Running(std::move(job));
+  EXPECT_EQ(world.view.status.roles["PS"].active, 1);
+  world.view.spec.roles.pop_back();
+  world.Settle();
+  EXPECT_EQ(world.view.status.roles["PS"].active, 0);
+}
+
 TEST(PlanJob, MakesAPodAgainThatAUserDeleted) {
   World world = Running(Workers(2, RestartPolicy::kNever));
   world.Remove(*world.Find("worker", 1));

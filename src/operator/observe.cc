@@ -89,6 +89,12 @@ std::string ObserveWait(const kube::CompactPod& pod, const ContainerStatus* main
   return std::string(main->state.reason.view());
 }
 
+// Nobody but us is to write it, and somebody may have.
+int ObserveAttempt(const kube::CompactPod& pod) {
+  const int attempt = ParseNumber<int>(pod.meta.annotations.Get(kAttemptAnnotation)).value_or(0);
+  return attempt < 0 || attempt > job::kMostAttempts ? 0 : attempt;
+}
+
 absl::Time LastChange(const kube::CompactPod& pod) {
   absl::Time last = pod.meta.created;
   for (const std::optional<absl::Time>& time :
@@ -111,7 +117,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, std::string_vi
                     .uid = pod.meta.uid,
                     .role = std::move(place.role),
                     .index = place.index,
-                    .attempt = ParseNumber<int>(pod.meta.annotations.Get(kAttemptAnnotation)).value_or(0),
+                    .attempt = ObserveAttempt(pod),
                     .owned = pod.meta.controller.has_value(),
                     .phase = ObservePhase(pod.phase),
                     .reason = std::string(pod.reason.view()),
@@ -125,6 +131,8 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, std::string_vi
   if (main != nullptr) {
     view.main_runs =
         pod.phase == kube::PodPhase::kRunning && main->state.kind == ContainerState::Kind::kRunning;
+    view.main_failed = pod.restart_policy == kube::PodRestartPolicy::kNever &&
+                       main->state.kind == ContainerState::Kind::kTerminated && main->state.exit_code != 0;
     const auto succeeded = [&](const ContainerState& state) {
       if (state.kind != ContainerState::Kind::kTerminated || state.exit_code != 0) return false;
       return !view.deletion || (state.finished && *state.finished < view.deletion->asked);

@@ -1,5 +1,6 @@
 #include "operator/observe.h"
 
+#include "base/text.h"
 #include "gtest/gtest.h"
 
 namespace trainyard::ops {
@@ -62,6 +63,22 @@ TEST(ObservePod, BlamesTheMainContainerBeforeOthers) {
       *pod.end,
       (job::ContainerEnd{
           .container = "", .exit_code = 137, .reason = "OOMKilled", .at = kTen, .ran = absl::Minutes(1)}));
+}
+
+TEST(ObservePod, SeesAFailureForGoodThoughOtherContainersGoOn) {
+  constexpr std::string_view kStatus = R"({"phase":"Running","containerStatuses":[
+                {"name":"tensorflow","state":{"terminated":{"exitCode":3}}},
+                {"name":"sidecar","state":{"running":{}}}]})";
+  EXPECT_TRUE(Observe(R"({"nodeName":"n","restartPolicy":"Never"})", kStatus).main_failed);
+  EXPECT_FALSE(Observe(R"({"nodeName":"n","restartPolicy":"OnFailure"})", kStatus).main_failed)
+      << "it is started again";
+}
+
+TEST(ObservePod, DoesNotBelieveANumberThatIsNotOurs) {
+  for (const std::string_view number : {"2147483647", "-1", "x", "99999999999", "1000001"}) {
+    const std::string annotations = StrCat(R"(,"annotations":{"trainyard.dev/attempt":")", number, "\"}");
+    EXPECT_EQ(Observe(kNode, "{}", annotations).attempt, 0) << number;
+  }
 }
 
 TEST(ObservePod, NamesAnotherContainerThatFailed) {

@@ -59,6 +59,7 @@ class ExitCodes(JobCase):
         text = "worker-1 exited 137 (Error) on node-1; restart 1 of 5"
         eventually(lambda: text in self.messages("told", "Restarting"), "the condition to say so")
         self.await_told("told", "Warning", "TFJobRestarting", text)
+        self.await_state("told", "Running")
         self.open_gate("told")
         self.await_state("told", "Succeeded")
         self.assertEqual(self.logs(self.pods_of("told")["worker-0"]), "0\n")
@@ -76,6 +77,21 @@ class ExitCodes(JobCase):
         chief["template"]["spec"]["containers"].append({"name": "sidecar", "image": "none", "command": ["/bin/sh", "-c", "exit 1"]})
         self.submit(tfjob("beside", {"Chief": chief}))
         self.await_state("beside", "Succeeded")
+
+    def test_of_the_one_that_works_are_not_hidden_by_others_that_go_on(self):
+        def beside(script, policy):
+            made = role(script, policy=policy)
+            made["template"]["spec"]["containers"].append({"name": "sidecar", "image": "none", "command": ["/bin/sleep", "1000"]})
+            return made
+        self.submit(tfjob("hidden-never", {"Worker": beside("exit 3", "Never")}),
+                    tfjob("hidden-code", {"Worker": beside("exit 3", "ExitCode")}),
+                    tfjob("hidden-again", {"Worker": beside(AGAIN + "exit 137", "ExitCode")}))
+        for name in ("hidden-never", "hidden-code"):
+            self.await_state(name, "Failed")
+            self.assertIn("worker-0 exited 3 (Error) on node-1; not restarted: ", self.message(name))
+            self.assertEqual(self.job(name)["status"]["tfReplicaStatuses"]["Worker"]["failed"], 1)
+        self.await_state("hidden-again", "Succeeded")
+        self.assertEqual(self.restarts("hidden-again")["lastCause"], "worker-0 exited 137 (Error) on node-1")
 
     def test_that_come_again_are_waited_after_and_the_failed_pod_stays_to_be_read(self):
         self.submit(tfjob("waits", {"Worker": role('echo "attempt $TRAINYARD_ATTEMPT"; exit 137', policy="ExitCode")}))
