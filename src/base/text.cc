@@ -24,6 +24,13 @@ std::string Hex32(std::uint32_t number) {
   return text.data();
 }
 
+std::string Shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t size = most;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0U) == 0x80U) --size;
+  return StrCat(text.substr(0, size), "...");
+}
+
 std::string Escaped(std::string_view text) {
   const bool utf8 = IsUtf8(text);
   std::string out;

@@ -63,6 +63,9 @@ std::string Hex32(std::uint32_t number);
 // \xff.
 std::string Escaped(std::string_view text);
 
+// So many bytes of it at most, and "..." if that is not all; no character is cut in two.
+std::string Shortened(std::string_view text, std::size_t most);
+
 // Left-aligned columns, `gap` spaces apart; the last one is not padded.
 std::string Table(const std::vector<std::vector<std::string>>& rows, std::size_t gap);
 

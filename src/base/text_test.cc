@@ -6,6 +6,13 @@
 namespace trainyard {
 namespace {
 
+TEST(Text, IsShortenedBetweenCharacters) {
+  EXPECT_EQ(Shortened("abc", 3), "abc");
+  EXPECT_EQ(Shortened("abcd", 3), "abc...");
+  EXPECT_EQ(Shortened("ab\xc3\xa4", 3), "ab...");
+  EXPECT_EQ(Shortened("", 0), "");
+}
+
 TEST(StrCat, TakesEveryKindOfTextAndWholeNumber) {
   EXPECT_EQ(
       StrCat("a", std::string("b"), std::string_view("c"), absl::string_view("d"), 'e', -1, 2u, INT64_MIN),

@@ -1,6 +1,8 @@
 // trainyard operator
 #include "operator/operator.h"
 
+#include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +15,27 @@
 #include "cli/ending_signals.h"
 #include "cli/kube_common.h"
 #include "kube/curl_transport.h"
+#include "kube/names.h"
 
 namespace trainyard::cli {
 namespace {
 
 // What hangs after this is left: a cluster that is told to end a process does not wait for ever either.
-constexpr unsigned kEndSeconds = 1;
+constexpr absl::Duration kEndTime = absl::Milliseconds(900);
+
+// For an API server that does not answer: what waits for it is not waited for.
+void EndSoon() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {
+    constexpr std::string_view kWhy =
+        "trainyard: the API server does not answer; ended without giving the lease away\n";
+    (void)!::write(STDERR_FILENO, kWhy.data(), kWhy.size());
+    ::_exit(1);
+  };
+  ::sigaction(SIGALRM, &action, nullptr);
+  const itimerval timer{.it_interval = {}, .it_value = absl::ToTimeval(kEndTime)};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
 
 // What a burst of work has left behind is given back after this at the latest.
 constexpr absl::Duration kTrimPeriod = absl::Seconds(10);
@@ -90,13 +107,19 @@ class OperatorCommand final : public Command {
       ReturnMemory();
       while (!signals.AwaitFor(kTrimPeriod)) TrimHeap();
     }
-    ::alarm(kEndSeconds);
+    EndSoon();
     running.reset();
     return absl::OkStatus();
   }
 
  private:
   absl::Status Check() {
+    for (const auto& [flag, ns] : {std::pair("--namespace", options_.controller.ns),
+                                   std::pair("--lease-namespace", lease_namespace_)}) {
+      if (ns.empty()) continue;
+      const std::string_view problem = kube::FindDns1123LabelProblem(ns);
+      if (!problem.empty()) return UsageError(StrCat(flag, ": '", Escaped(ns), "' ", problem));
+    }
     if (reconcile_period_ && *reconcile_period_ < absl::Seconds(1)) {
       return UsageError("--reconcile-period must be at least 1s");
     }

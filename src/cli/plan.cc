@@ -61,10 +61,12 @@ class Plan final : public Command {
     }
     TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
     const kube::ObjectKey key{ns_.empty() ? config.ns : ns_, job_->substr(slash + 1)};
+    const std::string server = config.server;
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
-    kube::Api api(*transport, Clock::System(), IdSource::Random());
-    TY_ASSIGN_OR_RETURN(const job::JobView view, ops::ViewLive(kind_, api, Clock::System(), key));
-    return Show(view);
+    kube::Api api(*transport, Clock::System(), IdSource::Random(), {.attempts = 2});
+    const auto view = ops::ViewLive(kind_, api, Clock::System(), key);
+    if (!view.ok()) return Annotate(view.status(), server);
+    return Show(*view);
   }
 
   absl::Status PlanFile() {

@@ -57,6 +57,14 @@ absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document) {
 
 absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& clock,
                                       const kube::ObjectKey& key) {
+  // What cannot work is told at once, where a cache would go on trying.
+  const auto first = api.List(kind.resource(), key.ns, {.limit = 1});
+  if (kube::IsNotFound(first.status())) {
+    return absl::NotFoundError(
+        StrCat("the cluster knows no ", kind.resource().kind,
+               "; `kubectl apply -k deploy/` puts it there, or `trainyard up` has it"));
+  }
+  if (!first.ok()) return Annotate(first.status(), StrCat("cannot list ", kind.resource().plural));
   Caches caches(api, clock, kind, {.ns = key.ns}, [](const kube::ObjectKey&, Caches::News) {});
   caches.Start();
   const absl::Status synced = caches.WaitForSync(kPatience);

@@ -23,6 +23,7 @@ constexpr std::array<RoleName, 4> kRoles = {{{"Chief", "chief", "Master"},
                                              {"Worker", "worker", ""},
                                              {"PS", "ps", ""},
                                              {"Eval", "eval", "Evaluator"}}};
+constexpr std::int64_t kMostPort = 65535;
 constexpr std::string_view kRoleList = "PS, Worker, Chief and Eval";
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -32,6 +33,10 @@ bool SameWord(std::string_view a, std::string_view b) { return std::ranges::equa
 bool IsRole(std::string_view key, const RoleName& role) {
   return SameWord(key, role.name) || (!role.alias.empty() && SameWord(key, role.alias));
 }
+
+// Of a value that is wrong, enough to know it again.
+constexpr std::size_t kShown = 100;
+std::string Shown(const Document& value) { return Shortened(PrintJson(value), kShown); }
 
 // Reads one spec and keeps the first thing that is wrong.
 class Reader {
@@ -63,7 +68,7 @@ class Reader {
     const auto number = IntAt(in, {key});
     if (number && *number >= 0 && *number <= most) return number;
     Problem(StrCat(path, ".", key),
-            StrCat("must be a whole number from 0 to ", most, ", not ", PrintJson(*value)));
+            StrCat("must be a whole number from 0 to ", most, ", not ", Shown(*value)));
     return std::nullopt;
   }
 
@@ -77,8 +82,23 @@ class Reader {
       if (value->is_string() && Text(*value) == name) return meaning;
       StrAppend(list, list.empty() ? "" : ", ", name.empty() ? "\"\"" : name);
     }
-    Problem(StrCat(path, ".", key), StrCat("must be one of ", list, ", not ", PrintJson(*value)));
+    Problem(StrCat(path, ".", key), StrCat("must be one of ", list, ", not ", Shown(*value)));
     return names[0].second;
+  }
+
+  // Nothing: it is not there, or is none, which is told.
+  const Object* Map(const Document& in, std::string_view path, std::string_view key) {
+    const Document* value = Find(in, {key});
+    if (value == nullptr || value->is_null()) return nullptr;
+    if (!value->is_object())
+      Problem(StrCat(path, ".", key), StrCat("must be an object, not ", Shown(*value)));
+    return value->if_object();
+  }
+  const Array* List(const Document& in, std::string_view path, std::string_view key) {
+    const Document* value = Find(in, {key});
+    if (value == nullptr || value->is_null()) return nullptr;
+    if (!value->is_array()) Problem(StrCat(path, ".", key), StrCat("must be a list, not ", Shown(*value)));
+    return value->if_array();
   }
 
   void ReadPolicies(const Document& spec) {
@@ -112,7 +132,8 @@ class Reader {
     for (const auto& member : *replicas) {
       const std::string_view key = Key(member);
       if (std::ranges::none_of(kRoles, [&](const RoleName& role) { return IsRole(key, role); })) {
-        Problem(StrCat("spec.tfReplicaSpecs.", Escaped(key)), StrCat("is unknown: there are ", kRoleList));
+        Problem(StrCat("spec.tfReplicaSpecs.", Shortened(Escaped(key), kShown)),
+                StrCat("is unknown: there are ", kRoleList));
       }
     }
     for (const RoleName& role : kRoles) {
@@ -156,18 +177,50 @@ class Reader {
     out_.spec.roles.push_back(std::move(role));
   }
 
+  // What the operator itself looks at or adds to; the rest is for the API server to judge.
   void CheckTemplate(const std::string& path, const Document* pod_template) {
     if (pod_template == nullptr || !pod_template->is_object()) return Problem(path, "is missing");
+    if (Map(*pod_template, path, "metadata") != nullptr) {
+      for (const std::string_view key : {"labels", "annotations"}) {
+        const Object* texts = Map(*Find(*pod_template, {"metadata"}), path + ".metadata", key);
+        if (texts == nullptr) continue;
+        for (const auto& text : *texts) {
+          if (text.value().is_string()) continue;
+          Problem(StrCat(path, ".metadata.", key, ".", Shortened(Key(text), kShown)),
+                  StrCat("must be a text, not ", Shown(text.value())));
+        }
+      }
+    }
     const Array* containers = ArrayAt(*pod_template, {"spec", "containers"});
     const std::string list = path + ".spec.containers";
     if (containers == nullptr || containers->empty()) return Problem(list, "there is no container");
-    bool found = false;
+    int found = 0;
     for (std::size_t i = 0; i < containers->size(); ++i) {
+      const std::string place = StrCat(list, "[", i, "]");
       const Document& container = (*containers)[i];
-      if (StringAt(container, {"image"}).empty()) Problem(StrCat(list, "[", i, "].image"), "is missing");
-      found |= StringAt(container, {"name"}) == kTensorflow;
+      if (StringAt(container, {"image"}).empty()) Problem(place + ".image", "is missing");
+      (void)List(container, place, "env");
+      const Array* ports = List(container, place, "ports");
+      if (StringAt(container, {"name"}) != kTensorflow) continue;
+      if (++found == 2)
+        Problem(place + ".name", StrCat("there can be only one container named ", kTensorflow));
+      if (ports != nullptr) CheckPorts(place + ".ports", *ports);
     }
-    if (!found) Problem(list, StrCat("there is no container named ", kTensorflow, ", which does the work"));
+    if (found == 0) {
+      Problem(list, StrCat("there is no container named ", kTensorflow, ", which does the work"));
+    }
+  }
+
+  void CheckPorts(const std::string& path, const Array& ports) {
+    int found = 0;
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      if (StringAt(ports[i], {"name"}) != kTfPortName) continue;
+      const std::string place = StrCat(path, "[", i, "]");
+      if (++found == 2) Problem(place + ".name", StrCat("there can be only one port named ", kTfPortName));
+      const auto port = IntAt(ports[i], {"containerPort"});
+      if (port && *port >= 1 && *port <= kMostPort) continue;
+      Problem(place + ".containerPort", StrCat("must be a whole number from 1 to ", kMostPort));
+    }
   }
 
   void CheckName(std::string_view name) {

@@ -1,5 +1,6 @@
 #include "operator/tfjob_spec.h"
 
+#include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operator/tfjob_testing.h"
@@ -74,6 +75,19 @@ TEST(TfJobSpec, ReadsEveryPolicy) {
   EXPECT_TRUE(spec.spec.suspend);
 }
 
+std::string Template(std::string_view text) {
+  return StrCat("{tfReplicaSpecs: {Worker: {template: ", text, "}}}");
+}
+std::string Container(std::string_view fields) {
+  return Template(StrCat("{spec: {containers: [{name: tensorflow, image: x, ", fields, "}]}}"));
+}
+
+TEST(TfJobSpec, QuotesNoMoreOfAWrongValueThanIsNeededToKnowIt) {
+  const std::string huge(100'000, 'z');
+  EXPECT_LT(Parse(Spec(Role("Worker"), "cleanPodPolicy: " + huge)).invalid.size(), 300U);
+  EXPECT_LT(Parse(Spec(Role("Worker") + ", " + Role(huge))).invalid.size(), 300U);
+}
+
 TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
   const std::string long_name(50, 'a');
   struct Row {
@@ -112,6 +126,26 @@ TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
       {Spec(Role("Worker", "replicas: 0")), "spec.tfReplicaSpecs: nobody can end the job"},
       {Spec(Role("Worker", "replicas: 101")), "metadata.name: is too long by 4", long_name},
       {Spec(Role("Worker")), "metadata.name: 'a.b'", "a.b"},
+      {Template("{metadata: x, spec: {containers: [{name: tensorflow, image: x}]}}"),
+       "spec.tfReplicaSpecs.Worker.template.metadata: must be an object, not \"x\""},
+      {Template("{metadata: {labels: [a]}, spec: {containers: [{name: tensorflow, image: x}]}}"),
+       "spec.tfReplicaSpecs.Worker.template.metadata.labels: must be an object"},
+      {Template("{metadata: {annotations: {a: 1}}, spec: {containers: [{name: tensorflow, image: x}]}}"),
+       "spec.tfReplicaSpecs.Worker.template.metadata.annotations.a: must be a text, not 1"},
+      {Container("env: {LR: '0.1'}"),
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].env: must be a list"},
+      {Container("ports: 80"),
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].ports: must be a list"},
+      {Container("ports: [{name: tfjob-port, containerPort: 0}]"),
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].ports[0].containerPort: must be a whole "
+       "number"},
+      {Container("ports: [{name: tfjob-port}]"),
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].ports[0].containerPort: must be a whole "
+       "number"},
+      {Container("ports: [{name: tfjob-port, containerPort: 1}, {name: tfjob-port, containerPort: 2}]"),
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].ports[1].name: there can be only one port"},
+      {Template("{spec: {containers: [{name: tensorflow, image: x}, {name: tensorflow, image: x}]}}"),
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[1].name: there can be only one container"},
       {Spec(Role("Worker")), "metadata.name: '1a'", "1a"},
   };
   for (const Row& row : rows) {
