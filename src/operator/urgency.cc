@@ -4,7 +4,6 @@
 #include <initializer_list>
 
 namespace trainyard::ops {
-
 namespace {
 
 // Whether something happened that must not be lost: a restart, a completion, an end.

@@ -117,7 +117,7 @@ void PodWorker::Adopt() {
 }
 
 // What was running when the whole cluster was ended: a pod that somebody makes again has failed of that, and
-// one that nobody does is started again.
+// one that nobody does goes on by its restart policy.
 void PodWorker::TakeOverEnd() {
   std::error_code error;
   if (!std::filesystem::exists(folder_.EndedMark(), error)) return;
