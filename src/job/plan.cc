@@ -314,20 +314,25 @@ class Planner : private PlanBuilder {
       status().Set(State::kRestarting, false, Reason("Restarting"), PrintRestart(), now());
     }
     if (tally_.Count(Fate::kStarts) > 0) {
-      return Enter(State::kCreated, StrCat("all ", tally_.wanted(), " pods and services exist; waiting for ",
-                                           tally_.PrintWaitingFor()));
+      return Enter(State::kCreated, StrCat(PrintAllExist(), "; waiting for ", tally_.PrintWaitingFor()));
     }
     const Condition* created = status().Find(State::kCreated);
     if (created != nullptr &&
         created->reason == Reason("Creating")) {  // nobody looked while they did not run yet
-      status().Set(State::kCreated, false, Reason("Created"),
-                   StrCat("all ", tally_.wanted(), " pods and services exist"), now());
+      status().Set(State::kCreated, false, Reason("Created"), PrintAllExist(), now());
     }
     const int completed = tally_.Count(Fate::kCompleted);
+    const std::string all =
+        tally_.wanted() == 1 ? "its pod runs" : StrCat("all ", tally_.wanted(), " pods run");
     Enter(State::kRunning, completed == 0
-                               ? StrCat("all ", tally_.wanted(), " pods run")
+                               ? all
                                : StrCat(tally_.Count(Fate::kRuns), " of ", tally_.wanted(), " pods run, ",
                                         completed, completed == 1 ? " has completed" : " have completed"));
+  }
+
+  std::string PrintAllExist() const {
+    return tally_.wanted() == 1 ? "its pod and service exist"
+                                : StrCat("all ", tally_.wanted(), " pods and services exist");
   }
 
   // Not all of it is there yet, for the first time or after it was suspended.
@@ -353,12 +358,13 @@ class Planner : private PlanBuilder {
     }
     if (tally_.waiting_role() == nullptr)
       return Enter(State::kRestarting, "services are missing and are made again");
+    const std::string_view are = tally_.others() > 0 ? " are" : " is";
     switch (tally_.waiting_fate()) {
       case Fate::kLeaves:
         return Enter(State::kRestarting,
-                     StrCat(tally_.PrintWaitingFor(), " is being deleted and is made again"));
+                     StrCat(tally_.PrintWaitingFor(), are, " being deleted and", are, " made again"));
       case Fate::kMissing:
-        return Enter(State::kRestarting, StrCat(tally_.PrintWaitingFor(), " is missing and is made"));
+        return Enter(State::kRestarting, StrCat(tally_.PrintWaitingFor(), are, " missing and", are, " made"));
       case Fate::kCompleted:
       case Fate::kRuns:
       case Fate::kStarts:

@@ -36,6 +36,9 @@ class Caches {
   // `wake` is called with the key of every job that something happened to, from the informers' threads.
   Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
          std::function<void(const kube::ObjectKey&, News)> wake);
+  ~Caches() { Stop(); }  // before anything goes that the informers' threads use
+  Caches(const Caches&) = delete;
+  Caches& operator=(const Caches&) = delete;
 
   // ---- filling: in threads of their own, or step by step
 
