@@ -20,7 +20,8 @@ class CutOff(OperatorCase):
                           successPolicy="AllWorkers"))
         for enough in (3, 12):
             eventually(lambda: self.pods_made("many") >= enough, "%d pods" % enough)
-            self.assertLess(self.pods_made("many"), 24)
+            if not self.on_real_server:  # which takes its time, and what was made meanwhile is seen at once
+                self.assertLess(self.pods_made("many"), 24)
             self.cluster.restart()
         self.await_running("many", *("worker-%d" % i for i in range(24)))
         self.await_state("many", "Running")

@@ -59,21 +59,27 @@ def seconds(text):
 
 
 class Watch(threading.Thread):
-    """All changes of a namespace's objects of one resource, none left out when the server is killed and comes back."""
+    """All changes of a namespace's objects of one resource, none left out when the server is killed and comes back.
 
-    def __init__(self, wire, path):
+    But by a server that `forgets`, as a real one does that is started again: of what was between, the outcome is taken.
+    """
+
+    def __init__(self, wire, path, forgets=False):
         super().__init__(daemon=True)
-        self.wire, self.path = wire, path
+        self.wire, self.path, self.forgets = wire, path, forgets
         self.events = []  # (type, object)
         self.objects = {}  # by name, as they are now
         self.problem = None
         self.over = False
-        code, body = wire.ask("GET", path)
+        self.resume = self.list()["metadata"]["resourceVersion"]
+        self.start()
+
+    def list(self):
+        code, body = self.wire.ask("GET", self.path)
         listed = json.loads(body)
         if code != 200:
-            raise AssertionError("%s: %s" % (path, listed))
-        self.resume = listed["metadata"]["resourceVersion"]
-        self.start()
+            raise AssertionError("%s: %s" % (self.path, listed))
+        return listed
 
     def run(self):
         while not self.over and not self.problem:
@@ -87,14 +93,32 @@ class Watch(threading.Thread):
         try:
             connection.request("GET", "%s?watch=true&resourceVersion=%s" % (self.path, self.resume),
                                headers={"Authorization": "Bearer " + self.wire.access["token"]})
-            for line in connection.getresponse():
+            response = connection.getresponse()
+            if response.status != 200:
+                raise OSError("not ready yet: %d" % response.status)
+            for line in response:
                 event = json.loads(line)
                 if event["type"] not in ("ADDED", "MODIFIED", "DELETED"):
-                    self.problem = event
+                    if self.forgets and event["object"].get("code") == 410:
+                        self.catch_up()
+                    else:
+                        self.problem = event
                     return
                 self.take(event["type"], event["object"])
         finally:
             connection.close()
+
+    def catch_up(self):
+        listed = self.list()
+        there = {thing["metadata"]["name"]: thing for thing in listed["items"]}
+        for name, known in list(self.objects.items()):
+            if name not in there or there[name]["metadata"]["uid"] != known["metadata"]["uid"]:
+                self.take("DELETED", known)
+        for name, thing in sorted(there.items(), key=lambda item: version(item[1])):
+            known = self.objects.get(name)
+            if not known or version(known) != version(thing):
+                self.take("MODIFIED" if known else "ADDED", thing)
+        self.resume = listed["metadata"]["resourceVersion"]
 
     def take(self, what, thing):
         self.resume = thing["metadata"]["resourceVersion"]
@@ -132,7 +156,7 @@ class JobCase(ClusterCase):
 
     @classmethod
     def watch(cls, path):
-        made = Watch(cls.wire, path % cls.namespace)
+        made = Watch(cls.wire, path % cls.namespace, cls.on_real_server)
         cls.addClassCleanup(setattr, made, "over", True)
         return made
 

@@ -33,7 +33,7 @@ class CustomResources : public ApiContract {
   // A definition is served a moment after it is made.
   void AwaitServed() {
     for (int attempt = 0; attempt < 3000; ++attempt) {
-      if (Get(Widgets()).code == 200) return;
+      if (Get(Widgets()).code == 200 && Get(StrCat("/apis/", group_, "/v1")).code == 200) return;
       absl::SleepFor(absl::Milliseconds(10));
     }
     FAIL() << "the definition is not served";
