@@ -3,6 +3,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -13,6 +14,8 @@
 #include "cli/kube_common.h"
 #include "cli/kv_common.h"
 #include "kube/curl_transport.h"
+#include "local/schema/schema.h"
+#include "operator/definitions.h"
 #include "operator/preview.h"
 #include "operator/tfjob.h"
 
@@ -20,6 +23,21 @@ namespace trainyard::cli {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} * 1024 * 1024;
+
+// What a server would refuse a job for before any operator sees it: a field that the kind does not have.
+std::string FindUnknownField(std::string_view kind, const Document& job) {
+  for (const Document& definition : ops::Definitions()) {
+    if (StringAt(definition, {"spec", "names", "kind"}) != kind) continue;
+    const Array* versions = ArrayAt(definition, {"spec", "versions"});
+    const Document* document = Find(versions->front(), {"schema", "openAPIV3Schema"});
+    const auto schema = local::ParseOpenApiSchema(*document);
+    TY_CHECK(schema.ok(), "a definition that was built in cannot be read");
+    Document pruned = job;
+    const std::vector<std::string> unknown = local::Prune(**schema, pruned);
+    if (!unknown.empty()) return StrCat(unknown.front(), ": there is no such field");
+  }
+  return "";
+}
 
 class Plan final : public Command {
  public:
@@ -86,11 +104,16 @@ class Plan final : public Command {
       ++jobs;
       Object& metadata = MakeObjectAt(document, {"metadata"});
       if (!ns_.empty() && !metadata.contains("namespace")) metadata["namespace"] = ns_;
+      if (const std::string_view begin = StringAt(document, {"metadata", "generateName"});
+          !begin.empty() && !metadata.contains("name")) {
+        metadata["name"] = StrCat(begin, "xxxxx");
+      }
+      std::string problem = FindUnknownField(kind_.resource().kind, document);
       const auto view = ops::ViewNew(kind_, std::move(document));
       if (!view.ok()) return Annotate(view.status(), file_);
-      if (!view->invalid.empty()) {
-        StrAppend(invalid, invalid.empty() ? "" : "; ", view->spec.kind, " ", view->name, ": ",
-                  view->invalid);
+      if (problem.empty()) problem = view->invalid;
+      if (!problem.empty()) {
+        StrAppend(invalid, invalid.empty() ? "" : "; ", view->spec.kind, " ", view->name, ": ", problem);
         continue;
       }
       TY_RETURN_IF_ERROR(Show(*view));

@@ -50,6 +50,19 @@ class Files(PlanCase, unittest.TestCase):
         self.assertEqual(sorted(made), sorted([kind, which] for kind in ("pod", "service")
                                               for which in ("chief-0", "ps-0", "worker-0", "worker-1")))
 
+    def test_with_fields_that_the_kind_does_not_have_are_told_as_a_server_would(self):
+        job = tfjob("typo", {"Worker": role("exit 0")}, backofLimit=3)
+        self.fails(run("plan", "-f", "-", stdin=json.dumps(job)), 1, "TFJob typo: spec.backofLimit: there is no such field")
+        job = tfjob("typo", {"Worker": {**role("exit 0"), "replica": 3}})
+        self.fails(run("plan", "-f", "-", stdin=json.dumps(job)), 1, "spec.tfReplicaSpecs.Worker.replica: there is no such field")
+
+    def test_with_a_name_that_is_still_to_be_made_are_fine(self):
+        job = tfjob("", {"Worker": role("exit 0")})
+        job["metadata"] = {"generateName": "try-"}
+        done = run("plan", "-f", "-", stdin=json.dumps(job))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("TFJob default/try-xxxxx: New", done.stdout)
+
     def test_are_read_from_standard_input_and_told_as_json(self):
         jobs = [tfjob("one", {"Worker": role("exit 0", 2)}), tfjob("two", {"Chief": role("exit 0")}, suspend=True)]
         jobs[1]["metadata"]["namespace"] = "team"
