@@ -15,8 +15,9 @@ _real = None  # one for all classes: it takes seconds to start
 def shared_real_server():
     global _real
     if _real is None:
-        _real = RealServer().start()
-        unittest.addModuleCleanup(_real.remove)
+        server = RealServer()
+        unittest.addModuleCleanup(server.remove)  # first: a start may fail half-way
+        _real = server.start()
     return _real
 
 
@@ -33,8 +34,9 @@ class ClusterCase(unittest.TestCase):
                 raise unittest.SkipTest("SKIPPED: no real kube-apiserver: set KUBEBUILDER_ASSETS to the folder that has it")
             cls.cluster = shared_real_server()
         else:
-            cls.cluster = Cluster(TRAINYARD, *cls.flags).start()
+            cls.cluster = Cluster(TRAINYARD, *cls.flags)
             cls.addClassCleanup(cls.cluster.remove)
+            cls.cluster.start()
         cls.namespace = "%s-%s" % (cls.__name__.lower(), os.urandom(3).hex())
         cls.cluster.kubectl("create", "namespace", cls.namespace)
 
@@ -54,8 +56,9 @@ class OwnServerCase(ClusterCase):
     def setUpClass(cls):
         super().setUpClass()
         if cls.on_real_server:
-            cls.cluster = RealServer().start()
+            cls.cluster = RealServer()
             cls.addClassCleanup(cls.cluster.remove)
+            cls.cluster.start()
             cls.cluster.kubectl("create", "namespace", cls.namespace)
 
 

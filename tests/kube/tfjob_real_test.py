@@ -35,8 +35,9 @@ _clusters = {}  # by flags; it takes seconds to start one
 
 def cluster_for(flags):
     if flags not in _clusters:
-        _clusters[flags] = RealCluster(cases.TRAINYARD, PROCESS_NODES, *flags).start()
-        unittest.addModuleCleanup(_clusters[flags].remove)
+        cluster = RealCluster(cases.TRAINYARD, PROCESS_NODES, *flags)
+        unittest.addModuleCleanup(cluster.remove)  # first: a start may fail half-way
+        _clusters[flags] = cluster.start()
     return _clusters[flags]
 
 
