@@ -343,7 +343,7 @@ class Planner : private PlanBuilder {
                " of ", tally_.wanted(), " services exist");
     if (!view().trouble.empty()) StrAppend(message, "; ", view().trouble);
     status().Set(State::kCreated, false, view().trouble.empty() ? Reason("Creating") : "FailedCreate",
-                 std::move(message), now());
+                 message, now());
   }
 
   void DescribeRestarting() {

@@ -55,12 +55,12 @@ void PlanBuilder::Delete(const ServiceView& service, std::string why) {
   plan_.actions.push_back(DeleteService{.name = service.name, .uid = service.uid, .why = std::move(why)});
 }
 
-void PlanBuilder::Enter(State state, std::string message) {
+void PlanBuilder::Enter(State state, const std::string& message) {
   const Condition* current = status().Current();
   const bool changes = current == nullptr || current->type != state;
   // That pods were made is told by whoever makes them, and restarts with their cause.
   if (changes && state == State::kSuspended) Tell(false, Reason(Print(state)), message);
-  status().Set(state, true, Reason(Print(state)), std::move(message), now_);
+  status().Set(state, true, Reason(Print(state)), message, now_);
 }
 
 void PlanBuilder::Tell(bool warning, std::string reason, std::string message) {

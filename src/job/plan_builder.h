@@ -39,7 +39,7 @@ class PlanBuilder {
   // Unknown is not dead.
   bool IsLost(const PodView& pod);
 
-  void Enter(State state, std::string message);
+  void Enter(State state, const std::string& message);
   void Tell(bool warning, std::string reason, std::string message);
 
   void Wake(absl::Duration after);
