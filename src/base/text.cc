@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace trainyard {
 
@@ -25,10 +26,7 @@ std::string Hex32(std::uint32_t number) {
 }
 
 std::string Shortened(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return std::string(text);
-  std::size_t size = most;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0U) == 0x80U) --size;
-  return StrCat(text.substr(0, size), "...");
+  return text.size() <= most ? std::string(text) : StrCat(FirstCharacters(text, most), "...");
 }
 
 std::string Escaped(std::string_view text) {

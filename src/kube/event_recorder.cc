@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "kube/rfc3339.h"
 
 namespace trainyard::kube {
@@ -15,12 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxMessage = 1024;
 
-std::string Bounded(std::string_view text) {
-  if (text.size() <= kMaxMessage) return std::string(text);
-  std::size_t size = kMaxMessage;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0U) == 0x80U) --size;
-  return std::string(text.substr(0, size));
-}
+std::string Bounded(std::string_view text) { return std::string(FirstCharacters(text, kMaxMessage)); }
 
 // Events of what has no namespace go where kubectl looks for them.
 std::string NamespaceOf(const ObjectReference& object) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/status.h"
+#include "base/utf8.h"
 #include "kube/json_reader.h"
 #include "kube/rfc3339.h"
 
@@ -84,12 +85,7 @@ Error Read(Value value, absl::Time& out) {
 Error ReadMessage(Value value, std::string& out) {
   std::string_view text;
   if (const Error error = value.get_string().get(text); error != kOk) return error;
-  if (text.size() > kMaxMessage) {
-    std::size_t size = kMaxMessage;
-    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0U) == 0x80U) --size;
-    text = text.substr(0, size);
-  }
-  out = std::string(text);
+  out = std::string(FirstCharacters(text, kMaxMessage));
   return kOk;
 }
 

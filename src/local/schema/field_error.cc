@@ -50,14 +50,7 @@ std::string Shown(double number) {
 
 std::string Shown(const Document& value) {
   if (value.is_double()) return Shown(value.get_double());
-  std::string text = value.is_string() ? StrCat('"', Escaped(Text(value)), '"') : PrintJson(value);
-  if (text.size() > kMostShown) {
-    std::size_t end = kMostShown;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // whole characters
-    text.resize(end);
-    text += "...";
-  }
-  return text;
+  return Shortened(value.is_string() ? StrCat('"', Escaped(Text(value)), '"') : PrintJson(value), kMostShown);
 }
 
 void Causes::Add(const FieldPath& path, std::string_view reason, std::string message) {
