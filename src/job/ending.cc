@@ -19,8 +19,7 @@ void RecountFinished(PlanBuilder& builder) {
     RoleStatus& known = builder.StatusOf(*spec);
     if (pod.phase == Phase::kSucceeded && !pod.deletion) known.completed.Insert(pod.index);
     if (pod.HasFailed() && EndedByItself(pod)) ++failed[spec->name];
-    const bool runs = pod.phase == Phase::kRunning && !pod.main_failed;
-    if (runs && !known.completed.Contains(pod.index)) ++known.active;
+    if (pod.IsActive() && !known.completed.Contains(pod.index)) ++known.active;
   }
   int ready = 0;
   for (auto& [name, role] : builder.status().roles) {

@@ -59,6 +59,7 @@ struct PodView {
   bool operator==(const PodView&) const = default;
 
   bool IsFinished() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
+  bool IsActive() const { return phase == Phase::kRunning && !main_failed; }
   bool HasFailed() const { return phase == Phase::kFailed || main_failed; }
 };
 

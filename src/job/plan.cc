@@ -287,7 +287,7 @@ class Planner : private PlanBuilder {
       const bool completed = known.completed.Contains(index);
       ready += completed || (seat.pod != nullptr && seat.pod->main_runs) ? 1 : 0;
       if (seat.pod == nullptr || completed) return;
-      known.active += seat.pod->phase == Phase::kRunning && !seat.pod->main_failed ? 1 : 0;
+      known.active += seat.pod->IsActive() ? 1 : 0;
     });
     status().wanted = view().spec.CountPods();
     status().ready = ready;
