@@ -108,8 +108,7 @@ class Actor {
   // A cache may be behind, and what is adopted by the dead dies.
   bool JobStillLives() {
     if (!lives_) {
-      const auto text = api_.Do(kube::ForMetadata(kube::GetOperation(kind_.resource(), owner_)));
-      const auto meta = text.ok() ? kube::ParseObjectMeta(*text) : text.status();
+      const auto meta = ReadMeta(api_, kind_.resource(), owner_);
       lives_ = meta.ok() && meta->uid == job_.meta.uid && !meta->deletion_time;
     }
     return *lives_;
@@ -161,8 +160,7 @@ class Actor {
 
   // It exists: a write of ours whose answer was lost, or somebody else's.
   absl::StatusOr<kube::ObjectMeta> ReadOwn(const Resource& resource, const ObjectKey& key) {
-    TY_ASSIGN_OR_RETURN(std::string text, api_.Do(kube::ForMetadata(kube::GetOperation(resource, key))));
-    TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
+    TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, ReadMeta(api_, resource, key));
     if (meta.controller && meta.controller->uid == std::string_view(job_.meta.uid)) {
       if (!kind_.FindPlace(meta))
         return absl::AlreadyExistsError("exists without our labels; delete it or label it");
@@ -218,6 +216,11 @@ class Actor {
 };
 
 }  // namespace
+
+absl::StatusOr<kube::ObjectMeta> ReadMeta(kube::Api& api, const Resource& resource, const ObjectKey& key) {
+  TY_ASSIGN_OR_RETURN(std::string text, api.Do(kube::ForMetadata(kube::GetOperation(resource, key))));
+  return kube::ParseObjectMeta(std::move(text));
+}
 
 ActResult Act(kube::Api& api, Caches& caches, const Kind& kind, const CompactJob& job,
               const std::vector<job::Action>& actions) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "job/plan.h"
 #include "kube/api.h"
 #include "operator/caches.h"
@@ -22,6 +22,10 @@ struct ActResult {
   std::vector<std::string> done;    // "create pod worker-0: ...", for the log
   bool ok() const { return errors.empty(); }
 };
+
+// What the server has of an object now.
+absl::StatusOr<kube::ObjectMeta> ReadMeta(kube::Api& api, const kube::Resource& resource,
+                                          const kube::ObjectKey& key);
 
 // What is so already counts as done. An error leaves the others alone.
 ActResult Act(kube::Api& api, Caches& caches, const Kind& kind, const CompactJob& job,

@@ -251,9 +251,7 @@ job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
 }
 
 absl::Status Controller::CheckFresh(const CompactJob& job) {
-  TY_ASSIGN_OR_RETURN(std::string text,
-                      api_.Do(kube::ForMetadata(kube::GetOperation(kind_.resource(), job.meta.Key()))));
-  TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
+  TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, ReadMeta(api_, kind_.resource(), job.meta.Key()));
   if (meta.uid == job.meta.uid && meta.resource_version == job.meta.resource_version) return absl::OkStatus();
   return kube::ToStatus({.code = 409, .reason = "Conflict", .message = "the job has changed"});
 }
