@@ -146,7 +146,9 @@ TEST_P(Objects, StayWhenTheOptionsOfTheirDeletionCannotBeRead) {
   ASSERT_EQ(Post(In("configmaps"), R"({"metadata":{"name":"c"}})").code, 201);
   for (const char* body :
        {R"({"dryRun":"All"})", R"({"preconditions":{"uid":5}})", R"({"gracePeriodSeconds":"x"})", "{"}) {
-    EXPECT_GE(Send("DELETE", In("configmaps/c"), body).code, 400) << body;  // some servers say 500
+    const int code = Send("DELETE", In("configmaps/c"), body).code;
+    if (GetParam().name == "Real" && code == 500) continue;  // as some versions of it say
+    EXPECT_EQ(code, 400) << body;
   }
   EXPECT_EQ(Get(In("configmaps/c")).code, 200);
 }
