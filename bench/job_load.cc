@@ -69,12 +69,12 @@ std::string JobBody(std::string_view name, int workers) {
 
 std::string LikePodBody(std::string_view name, int workers) {
   const ops::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", workers))).value();
-  return Renamed(ops::TfJobKind().NewMaker(job)->MakePod("worker", 0, 0), name);
+  return Renamed(ops::TfJobKind().NewMaker(job)->MakePod({.role = "worker"}), name);
 }
 
 std::string LikeServiceBody(std::string_view name) {
   const ops::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", 1))).value();
-  return Renamed(ops::TfJobKind().NewMaker(job)->MakeService("worker", 0), name);
+  return Renamed(ops::TfJobKind().NewMaker(job)->MakeService({.role = "worker"}), name);
 }
 
 // ---- the client

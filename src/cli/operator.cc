@@ -132,7 +132,7 @@ class OperatorCommand final : public Command {
     if (reconcile_period_) options_.controller.reconcile_period = *reconcile_period_;
     options_.controller.longest_period =
         std::max(options_.controller.longest_period, options_.controller.reconcile_period);
-    if (node_grace_) options_.controller.node_grace = *node_grace_;
+    if (node_grace_) options_.controller.policies.node_grace = *node_grace_;
     if (qps_) options_.qps = static_cast<double>(*qps_);
     if (workers_) options_.controller.workers = static_cast<int>(*workers_);
     return absl::OkStatus();
@@ -150,7 +150,7 @@ class OperatorCommand final : public Command {
     return false;
   }
 
-  static constexpr std::string_view kinds_ = "tfjobs";
+  static constexpr std::string_view kinds_ = "tfjobs and aitrainingjobs";
   KubeFlags kube_;
   ops::OperatorOptions options_;
   std::string lease_namespace_;

@@ -16,8 +16,8 @@
 #include "kube/curl_transport.h"
 #include "local/schema/schema.h"
 #include "operator/definitions.h"
+#include "operator/kinds.h"
 #include "operator/preview.h"
-#include "operator/tfjob.h"
 
 namespace trainyard::cli {
 namespace {
@@ -48,11 +48,12 @@ class Plan final : public Command {
            "valid is told with the field that is wrong, and exit code 1.\n\n"
            "Examples:\n"
            "  trainyard plan -f examples/tfjob/dist-mnist.yaml\n"
-           "  trainyard plan tfjob/dist-mnist -n team-a";
+           "  trainyard plan tfjob/dist-mnist -n team-a\n"
+           "  trainyard plan aitj/paddle-mnist";
   }
 
   void Declare(Flags& flags) override {
-    flags.OptionalArgument("JOB", "tfjob/NAME, of the cluster", job_);
+    flags.OptionalArgument("JOB", "tfjob/NAME or aitj/NAME, of the cluster", job_);
     flags.Text(
         {.name = "-f,--filename", .value = "FILE", .help = "A file of jobs instead; - is standard input"},
         file_);
@@ -65,24 +66,24 @@ class Plan final : public Command {
   }
 
   absl::Status Run() override {
-    if (job_.has_value() == !file_.empty()) return UsageError("name a job, as tfjob/NAME, or a file with -f");
+    if (job_.has_value() == !file_.empty())
+      return UsageError("name a job, as tfjob/NAME or aitj/NAME, or a file with -f");
     return job_ ? PlanLive() : PlanFile();
   }
 
  private:
   absl::Status PlanLive() {
     const std::size_t slash = job_->find('/');
-    const std::string kind = job_->substr(0, slash);
-    if (slash == std::string::npos || slash + 1 == job_->size() ||
-        (kind != "tfjob" && kind != "tfjobs" && kind != "tfj")) {
-      return UsageError(StrCat("'", Escaped(*job_), "' is no job: tfjob/NAME"));
+    const ops::Kind* kind = ops::FindKind(kinds_, job_->substr(0, slash));
+    if (slash == std::string::npos || slash + 1 == job_->size() || kind == nullptr) {
+      return UsageError(StrCat("'", Escaped(*job_), "' is no job: tfjob/NAME or aitj/NAME"));
     }
     TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
     const kube::ObjectKey key{ns_.empty() ? config.ns : ns_, job_->substr(slash + 1)};
     const std::string server = config.server;
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
     kube::Api api(*transport, Clock::System(), IdSource::Random(), {.attempts = 2});
-    const auto view = ops::ViewLive(kind_, api, Clock::System(), key);
+    const auto view = ops::ViewLive(*kind, api, Clock::System(), key);
     if (!view.ok()) return Annotate(view.status(), server);
     return Show(*view);
   }
@@ -100,7 +101,10 @@ class Plan final : public Command {
     std::string invalid;
     for (Document& document : Expand(*std::move(documents))) {
       // A file may bring along what its jobs need.
-      if (StringAt(document, {"kind"}) != kind_.resource().kind) continue;
+      const auto found = std::ranges::find_if(
+          kinds_, [&](const auto& kind) { return kind->resource().kind == StringAt(document, {"kind"}); });
+      if (found == kinds_.end()) continue;
+      const ops::Kind& kind = **found;
       ++jobs;
       Object& metadata = MakeObjectAt(document, {"metadata"});
       if (!ns_.empty() && !metadata.contains("namespace")) metadata["namespace"] = ns_;
@@ -108,8 +112,8 @@ class Plan final : public Command {
           !begin.empty() && !metadata.contains("name")) {
         metadata["name"] = StrCat(begin, "xxxxx");
       }
-      std::string problem = FindUnknownField(kind_.resource().kind, document);
-      const auto view = ops::ViewNew(kind_, std::move(document));
+      std::string problem = FindUnknownField(kind.resource().kind, document);
+      const auto view = ops::ViewNew(kind, std::move(document));
       if (!view.ok()) return Annotate(view.status(), file_);
       if (problem.empty()) problem = view->invalid;
       if (!problem.empty()) {
@@ -119,7 +123,7 @@ class Plan final : public Command {
       TY_RETURN_IF_ERROR(Show(*view));
     }
     if (jobs == 0)
-      return absl::InvalidArgumentError(StrCat(file_, ": there is no ", kind_.resource().kind, " in it"));
+      return absl::InvalidArgumentError(StrCat(file_, ": there is no TFJob and no AITrainingJob in it"));
     return invalid.empty() ? absl::OkStatus() : absl::InvalidArgumentError(invalid);
   }
 
@@ -147,7 +151,7 @@ class Plan final : public Command {
   std::string ns_;
   std::string output_ = "text";
   KubeFlags kube_;
-  const ops::TfJobKind kind_;
+  const std::vector<std::unique_ptr<ops::Kind>> kinds_ = ops::AllKinds();
 };
 
 }  // namespace

@@ -160,7 +160,7 @@ class Up final : public Command {
     TY_RETURN_IF_ERROR(ops::InstallDefinitions(api));
     ops::OperatorOptions options;
     // A node that this cluster calls not ready has had its grace.
-    options.controller.node_grace = absl::ZeroDuration();
+    options.controller.policies.node_grace = absl::ZeroDuration();
     return ops::Operator::Start(cluster.transport(), Clock::System(), std::move(options));
   }
 

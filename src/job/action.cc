@@ -7,13 +7,22 @@ namespace {
 
 std::string PrintOne(const CreatePod& action) {
   const std::string attempt = action.attempt > 0 ? StrCat(" (attempt ", action.attempt, ")") : "";
-  return StrCat("create pod ", action.role, "-", action.index, attempt, ": ", action.why);
+  std::string avoid;
+  for (const std::string& node : action.avoid) StrAppend(avoid, avoid.empty() ? " not on " : ", ", node);
+  return StrCat("create pod ", action.role, "-", action.index, attempt, avoid, ": ", action.why);
 }
 std::string PrintOne(const CreateService& action) {
   return StrCat("create service ", action.role, "-", action.index, ": ", action.why);
 }
 std::string PrintOne(const DeletePod& action) {
   return StrCat(action.force ? "force-delete pod " : "delete pod ", action.name, ": ", action.why);
+}
+std::string PrintOne(const StopPod& action) { return StrCat("stop pod ", action.name, ": ", action.why); }
+std::string PrintOne(const WriteMembers& action) {
+  return StrCat("tell the members of each other: epoch ", action.epoch);
+}
+std::string PrintOne(const DeleteMembers& action) {
+  return StrCat("delete the list of members: ", action.why);
 }
 std::string PrintOne(const DeleteService& action) {
   return StrCat("delete service ", action.name, ": ", action.why);

@@ -1,7 +1,7 @@
-// When a job has succeeded.
+// When a job is over: what the ends of its pods mean for their role, and those of the roles for the job.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 
 #include "job/job_spec.h"
@@ -13,7 +13,22 @@ namespace trainyard::job {
 // it has been started again since.
 bool Decides(const RoleSpec& role, int index);
 
-// Who has succeeded, if that is the success of the job: "chief-0 and all 3 of worker".
-std::optional<std::string> FindSuccess(const JobSpec& spec, const JobStatus& status);
+enum class Verdict : std::uint8_t { kOpen, kSucceeded, kFailed };
+
+// Of a role, by its completePolicy and failPolicy. A pod that has failed for good and that the failPolicy
+// does not mind is as if it were not there: All is then all of the others. A role whose completePolicy can no
+// longer be met has failed.
+Verdict JudgeRole(const RoleSpec& role, const RoleStatus& status);
+
+struct JobVerdict {
+  Verdict verdict = Verdict::kOpen;
+  bool node = false;  // a failure for which a node is to blame
+  std::string why;    // "chief-0 and all 3 of worker ended with 0"
+};
+
+// Of a job, by those of its roles that have a completePolicy. Rank0 looks at the pods with index 0 of all
+// roles: the job succeeds when all of them have, and fails when one has. With None, or with no role that
+// decides, it is over when all pods have ended. What can no longer matter is not waited for.
+JobVerdict JudgeJob(const JobSpec& spec, const JobStatus& status);
 
 }  // namespace trainyard::job

@@ -5,6 +5,11 @@
 
 namespace trainyard::job {
 
+// The job is to end so. One that is told of in phases is Terminating until its pods have ended, unless they
+// all have.
+void Conclude(PlanBuilder& builder, Ending ending);
+// Goes on with that.
+void PlanEnding(PlanBuilder& builder);
 // Cleans up as the policy says, keeps counting, and at last deletes the job itself.
 void PlanFinished(PlanBuilder& builder);
 // Removes the pods and services.

@@ -1,6 +1,7 @@
 #include "job/job_status.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -15,20 +16,52 @@ constexpr std::size_t kLongestMessage = 4096;
 
 std::string_view Print(State state) {
   switch (state) {
+    case State::kPending:
+      return "Pending";
+    case State::kCreating:
+      return "Creating";
     case State::kCreated:
       return "Created";
     case State::kRunning:
       return "Running";
     case State::kRestarting:
       return "Restarting";
+    case State::kTerminating:
+      return "Terminating";
     case State::kSuspended:
       return "Suspended";
     case State::kSucceeded:
       return "Succeeded";
     case State::kFailed:
       return "Failed";
+    case State::kTimeout:
+      return "Timeout";
+    case State::kPreempted:
+      return "Preempted";
+    case State::kNodeFail:
+      return "NodeFail";
   }
   return "";
+}
+
+bool IsEnd(State state) {
+  switch (state) {
+    case State::kSucceeded:
+    case State::kFailed:
+    case State::kTimeout:
+    case State::kPreempted:
+    case State::kNodeFail:
+      return true;
+    case State::kPending:
+    case State::kCreating:
+    case State::kCreated:
+    case State::kRunning:
+    case State::kRestarting:
+    case State::kTerminating:
+    case State::kSuspended:
+      return false;
+  }
+  return false;
 }
 
 std::optional<State> ParseState(std::string_view text) {
@@ -40,7 +73,18 @@ std::optional<State> ParseState(std::string_view text) {
 
 std::string PrintAttempts(const std::map<int, int>& attempts) {
   std::string out;
-  for (const auto& [index, attempt] : attempts) StrAppend(out, out.empty() ? "" : ",", index, ":", attempt);
+  for (auto first = attempts.begin(); first != attempts.end();) {
+    auto end = std::next(first);
+    int last = first->first;
+    while (end != attempts.end() && end->first == last + 1 && end->second == first->second) {
+      last = end->first;
+      ++end;
+    }
+    StrAppend(out, out.empty() ? "" : ",", first->first);
+    if (last != first->first) StrAppend(out, "-", last);
+    StrAppend(out, ":", first->second);
+    first = end;
+  }
   return out;
 }
 
@@ -50,10 +94,14 @@ std::optional<std::map<int, int>> ParseAttempts(std::string_view text) {
   for (const std::string_view part : Split(text, ',')) {
     const std::size_t colon = part.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
-    const auto index = ParseNumber<int>(part.substr(0, colon));
+    const std::string_view indexes = part.substr(0, colon);
+    const std::size_t dash = std::min(indexes.find('-'), indexes.size());
+    const auto first = ParseNumber<int>(indexes.substr(0, dash));
+    const auto last = dash == indexes.size() ? first : ParseNumber<int>(indexes.substr(dash + 1));
     const auto attempt = ParseNumber<int>(part.substr(colon + 1));
-    if (!index || !attempt || *index < 0 || *attempt < 0 || *attempt > kMostAttempts) return std::nullopt;
-    attempts[*index] = *attempt;
+    if (!first || !last || *first < 0 || *last < *first || *last > kMostIndex) return std::nullopt;
+    if (!attempt || *attempt < 0 || *attempt > kMostAttempts) return std::nullopt;
+    for (int index = *first; index <= *last; ++index) attempts[index] = *attempt;
   }
   return attempts;
 }
@@ -70,7 +118,7 @@ const Condition* JobStatus::Find(State type) const {
 
 bool JobStatus::IsFinished() const {
   const Condition* current = Current();
-  return current != nullptr && (current->type == State::kSucceeded || current->type == State::kFailed);
+  return current != nullptr && IsEnd(current->type);
 }
 
 std::int64_t JobStatus::CountRestarts() const {

@@ -11,10 +11,11 @@
 
 #include "absl/time/time.h"
 #include "job/index_set.h"
+#include "job/restart_rules.h"
 
 namespace trainyard::job {
 
-// Where a job stands. One is the current state; a job that has not got all its pods yet has none.
+// Where a job stands. One is the current state. A TFJob that has not got all its pods yet has none:
 //
 //                     all exist           all run
 //   (none) ──────────▶ Created ─────────▶ Running ──────────┐
@@ -24,11 +25,37 @@ namespace trainyard::job {
 //                                                           └──────────────────────────▶ Failed
 //   any but the last two ◀────▶ Suspended                     one failed for good, too many restarts,
 //                                                             the deadline, or a spec that is none
-enum class State : std::uint8_t { kCreated, kRunning, kRestarting, kSuspended, kSucceeded, kFailed };
-inline constexpr std::array kStates = {State::kCreated,   State::kRunning,   State::kRestarting,
-                                       State::kSuspended, State::kSucceeded, State::kFailed};
+//
+// An AITrainingJob has phases:
+//
+//   Pending ──▶ Creating ──▶ Running ──────────────────┐ an end is decided: by a policy, an annotation
+//      ▲ not all     │ ▲ not all  │  ▲ all run         │ or the time limit
+//      │ have nodes  │ │ run      │  │                 ▼
+//      └─────────────┴─┴──────────┤ Restarting ◀──── Terminating ────▶ Succeed, Failed, Timeout,
+//                      a restart  │               gone │  ▲    gone    Preempted or NodeFail
+//                      is decided └────────────────────┴──┘
+enum class State : std::uint8_t {
+  kPending,
+  kCreating,
+  kCreated,
+  kRunning,
+  kRestarting,
+  kTerminating,
+  kSuspended,
+  kSucceeded,
+  kFailed,
+  kTimeout,
+  kPreempted,
+  kNodeFail,
+};
+inline constexpr std::array kStates = {State::kPending,   State::kCreating,   State::kCreated,
+                                       State::kRunning,   State::kRestarting, State::kTerminating,
+                                       State::kSuspended, State::kSucceeded,  State::kFailed,
+                                       State::kTimeout,   State::kPreempted,  State::kNodeFail};
 std::string_view Print(State state);  // "Created", ...
 std::optional<State> ParseState(std::string_view text);
+// The job has ended, and nothing follows.
+bool IsEnd(State state);
 
 struct Condition {
   State type = State::kCreated;
@@ -41,10 +68,20 @@ struct Condition {
 };
 
 struct RoleStatus {
-  int active = 0;      // pods that run and have not completed
-  int succeeded = 0;   // indexes that have completed
-  int failed = 0;      // pods that have reached the phase Failed, since the job began
-  IndexSet completed;  // indexes that need no pod any more
+  int pending = 0;           // pods without a node, or none yet
+  int scheduled = 0;         // pods that have a node and do not run yet
+  int restarting = 0;        // pods that are made again and do not run yet
+  int active = 0;            // pods that run and have not completed
+  int succeeded = 0;         // indexes that have completed
+  int failed = 0;            // of a TFJob: pods that have failed since the job began; else indexes given up
+  IndexSet completed;        // indexes that need no pod any more
+  IndexSet given_up;         // indexes whose pod has failed and is not made again
+  bool node_failed = false;  // one of those, because of its node
+  std::optional<int> size;   // pods of the role, where that is stored
+  // All pods of the role, or of all roles that have it so, are made again: none before the last one of the
+  // past is gone. kPod: no such thing is under way.
+  RestartScope barrier = RestartScope::kPod;
+  std::map<int, absl::Time> stuck;  // indexes whose containers cannot be made, and since when
   // How often the pod of an index was made again. A pod carries the number that it was made under, so that
   // one with a lower number is known to be of the past.
   std::map<int, int> attempts;
@@ -63,10 +100,28 @@ struct RoleStatus {
 
 // More than any job can have come to; a pod or a status that says so was not written by us.
 inline constexpr int kMostAttempts = 1'000'000;
+// More than any role can have pods.
+inline constexpr int kMostIndex = 1'000'000;
 
-// "1:2,3:1". Nothing: the text is no such map.
+// "0-9:1,12:2": of indexes in a row that have the same number the first and the last stand. Nothing: the text
+// is no such map.
 std::string PrintAttempts(const std::map<int, int>& attempts);
 std::optional<std::map<int, int>> ParseAttempts(std::string_view text);
+
+// How a job ends, while its pods still do.
+struct Ending {
+  State state = State::kFailed;
+  std::string reason;
+  std::string message;
+  bool operator==(const Ending&) const = default;
+};
+
+// Who is a member now, as it was last made known.
+struct Membership {
+  std::int64_t epoch = 0;   // rises on every change; 0: nothing was made known yet
+  std::string fingerprint;  // of the members
+  bool operator==(const Membership&) const = default;
+};
 
 struct JobStatus {
   std::int64_t observed_generation = 0;
@@ -74,8 +129,12 @@ struct JobStatus {
   int wanted = 0;  // of so many
   std::map<std::string, RoleStatus> roles;
   std::optional<absl::Time> start_time;
+  std::optional<absl::Time> run_time;  // when all its pods ran for the first time
   std::optional<absl::Time> completion_time;
   std::optional<absl::Time> last_reconcile_time;
+  std::optional<Ending> ending;
+  Membership members;
+  std::string restarting_role;        // whose restart is waited for; empty: none
   std::vector<Condition> conditions;  // at most one of a type; the one that changed last stands last
   bool operator==(const JobStatus&) const = default;
 
@@ -86,7 +145,7 @@ struct JobStatus {
   std::int64_t CountRestarts() const;
 
   // Makes it the current state, or with is_true false records it without changing the current one. What is
-  // so already is not touched. Nothing leaves kSucceeded or kFailed.
+  // so already is not touched. Nothing leaves an end.
   void Set(State type, bool is_true, std::string reason, std::string_view message, absl::Time now);
 };
 

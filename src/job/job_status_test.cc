@@ -47,7 +47,8 @@ TEST(JobStatus, IsNotTouchedByWhatIsSoAlready) {
 }
 
 TEST(JobStatus, NeverLeavesItsEnd) {
-  for (const State end : {State::kSucceeded, State::kFailed}) {
+  for (const State end : kStates) {
+    if (!IsEnd(end)) continue;
     for (const State other : kStates) {
       JobStatus status;
       status.Set(end, true, "E", "over", kThen);
@@ -68,7 +69,11 @@ TEST(Attempts, AreReadAsTheyArePrinted) {
   const std::map<int, int> attempts{{1, 2}, {30, 1}};
   EXPECT_EQ(PrintAttempts(attempts), "1:2,30:1");
   EXPECT_EQ(ParseAttempts("1:2,30:1"), attempts);
-  for (const std::string_view text : {"1", ":", "1:", "a:1", "1:-1", "-1:1", "1:1,"}) {
+  const std::map<int, int> ranges{{0, 1}, {1, 1}, {2, 1}, {3, 2}, {5, 2}, {6, 2}};
+  EXPECT_EQ(PrintAttempts(ranges), "0-2:1,3:2,5-6:2");
+  EXPECT_EQ(ParseAttempts("0-2:1,3:2,5-6:2"), ranges);
+  for (const std::string_view text :
+       {"1", ":", "1:", "a:1", "1:-1", "-1:1", "1:1,", "2-1:1", "1-:1", "0-99999999:1"}) {
     EXPECT_FALSE(ParseAttempts(text)) << text;
   }
 }

@@ -23,7 +23,7 @@ inline RoleSpec Role(std::string name, int replicas, RestartPolicy restart,
   return {.name = std::move(name),
           .slug = std::move(slug),
           .replicas = replicas,
-          .restart = restart,
+          .restart = TfRestartRules(restart),
           .complete = complete};
 }
 
@@ -33,6 +33,27 @@ inline JobView Job(std::vector<RoleSpec> roles) {
           .uid = "0a1b2c3d-0000-4000-8000-000000000000",
           .generation = 1,
           .spec = {.kind = "TFJob", .roles = std::move(roles)}};
+}
+
+// A role of an AITrainingJob, with the defaults that users get.
+inline RoleSpec AiRole(std::string name, int replicas, RestartPolicy restart = RestartPolicy::kNever,
+                       RestartScope scope = RestartScope::kJob) {
+  RoleSpec role = Role(std::move(name), replicas, restart, EndPolicy::kAll);
+  role.restart = AiRestartRules(restart, ExitCodes(128, 255));
+  role.scope = scope;
+  role.main_alone = true;
+  return role;
+}
+
+inline JobView AiJob(std::vector<RoleSpec> roles) {
+  JobView job = Job(std::move(roles));
+  job.spec.kind = "AITrainingJob";
+  job.spec.reasons = "TrainingJob";
+  job.spec.telling = Telling::kByPhase;
+  job.spec.names_with_uid = false;
+  job.spec.sized = true;
+  job.spec.clean = CleanPolicy::kAll;
+  return job;
 }
 
 // Worker 0 decides.
@@ -129,7 +150,7 @@ class World {
 
  private:
   void Do(const CreatePod& create) {
-    const std::string name = PodName(view.name, view.uid, create.role, create.index);
+    const std::string name = PodName(view.Naming(), create.role, create.index);
     for (const PodView& pod : view.pods) twice |= pod.name == name;
     view.pods.push_back({.name = name,
                          .uid = "pod-" + std::to_string(++made),
@@ -139,7 +160,7 @@ class World {
                          .since = now});
   }
   void Do(const CreateService& create) {
-    view.services.push_back({.name = PodName(view.name, view.uid, create.role, create.index),
+    view.services.push_back({.name = PodName(view.Naming(), create.role, create.index),
                              .uid = "service-" + std::to_string(++made),
                              .role = create.role,
                              .index = create.index});
@@ -157,6 +178,21 @@ class World {
   void Do(const DeleteService& remove) {
     std::erase_if(view.services, [&](const ServiceView& service) { return service.uid == remove.uid; });
   }
+  void Do(const StopPod& stop) {
+    const auto pod = std::ranges::find(view.pods, stop.uid, &PodView::uid);
+    if (pod == view.pods.end()) return;
+    pod->stopped = true;
+    pod->phase = Phase::kFailed;
+    pod->main_runs = false;
+    pod->reason = "DeadlineExceeded";
+    pod->since = now;
+  }
+  void Do(const WriteMembers& write) {
+    lost_epochs |= view.members && write.epoch <= epoch;
+    epoch = write.epoch;
+    view.members = MembersView{.uid = "members", .version = std::to_string(++made), .text = write.text};
+  }
+  void Do(const DeleteMembers&) { view.members.reset(); }
   void Do(const AdoptPod& adopt) {
     for (PodView& pod : view.pods) pod.owned |= pod.uid == adopt.uid;
   }
@@ -166,7 +202,9 @@ class World {
   void Do(const DeleteJob&) { view.leaving = true; }
 
  public:
-  bool twice = false;  // a pod was made whose name was taken
+  bool twice = false;        // a pod was made whose name was taken
+  bool lost_epochs = false;  // members were told of others under an epoch that was used
+  std::int64_t epoch = 0;    // that the members were told of last
 };
 
 inline State StateOf(const JobStatus& status) {

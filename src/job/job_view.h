@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/time/time.h"
 #include "job/job_spec.h"
 #include "job/job_status.h"
+#include "job/names.h"
 
 namespace trainyard::job {
 
@@ -50,9 +52,12 @@ struct PodView {
   std::int64_t restarts = 0;        // of its containers, by the kubelet
   std::string reason;               // of the pod: "Evicted"
   std::string waits;                // why it does not run yet: "ImagePullBackOff"
+  std::string creation_error;       // why its containers cannot be made: "ErrImagePull: no such image"
+  std::string accelerator_trouble;  // what has happened to its node's accelerators; empty: nothing
   bool disrupted = false;           // something other than itself ended it, or is about to
   absl::Time since = absl::InfinitePast();  // when it last changed its phase, as far as is known
   std::optional<Deletion> deletion;
+  bool stopped = false;  // it was told to end, and its object to stay
   std::string node;
   NodeHealth node_health = NodeHealth::kUnknown;
   std::optional<absl::Time> node_since;  // since when the node is as it is
@@ -73,6 +78,24 @@ struct ServiceView {
   bool operator==(const ServiceView&) const = default;
 };
 
+// The object that tells members of each other.
+struct MembersView {
+  std::string uid;
+  std::string version;
+  std::string text;
+  bool owned = true;
+  bool leaving = false;
+  bool operator==(const MembersView&) const = default;
+};
+
+// What the operator was told, for all jobs.
+struct Policies {
+  absl::Duration node_grace = absl::Seconds(30);         // a node that is not ready for so long is lost
+  absl::Duration creation_patience = absl::Minutes(15);  // with containers that cannot be made
+  bool creation_fails = false;  // such a job fails when no restart is left, where it would wait otherwise
+  bool operator==(const Policies&) const = default;
+};
+
 struct JobView {
   std::string name;
   std::string ns;
@@ -84,8 +107,13 @@ struct JobView {
   JobStatus status;
   std::vector<PodView> pods;
   std::vector<ServiceView> services;
-  std::string trouble;                            // why something could not be made just now
-  absl::Duration node_grace = absl::Seconds(30);  // a node that is not ready for so long is lost
+  std::optional<MembersView> members;
+  std::string trouble;                   // why something could not be made just now
+  std::vector<std::string> avoid_nodes;  // whose accelerators have failed
+  std::map<std::string, int> targets;    // how many pods the autoscaler wants roles to have, by name
+  Policies policies;
+
+  NameRule Naming() const { return {.job = name, .uid = spec.names_with_uid ? uid : std::string_view()}; }
 };
 
 }  // namespace trainyard::job

@@ -5,26 +5,34 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/account.h"
 #include "job/end_policy.h"
 #include "job/ending.h"
+#include "job/members.h"
 #include "job/names.h"
 #include "job/plan_builder.h"
 #include "job/restart_policy.h"
-#include "job/seats.h"
-#include "job/tally.h"
+#include "job/size.h"
+#include "job/telling.h"
 
 namespace trainyard::job {
 namespace {
 
 class Planner : private PlanBuilder {
  public:
-  Planner(const JobView& view, absl::Time now) : PlanBuilder(view, now), seats_(FindSeats(view)) {}
+  // `wanted` is the spec as it was written; the view's has the sizes that are stored.
+  Planner(const JobView& view, const JobSpec& wanted, absl::Time now)
+      : PlanBuilder(view, now), wanted_(wanted) {
+    account_.seats = FindSeats(view);
+  }
 
   JobPlan Plan() {
     if (view().leaving) return std::move(plan());  // the garbage collector ends what is ours
     status().observed_generation = view().generation;
     if (status().IsFinished()) {
       PlanFinished(*this);
+    } else if (status().ending) {
+      PlanEnding(*this);
     } else if (!view().invalid.empty()) {
       Finish(State::kFailed, "InvalidSpec", view().invalid);
     } else {
@@ -38,11 +46,15 @@ class Planner : private PlanBuilder {
 
   void PlanLive() {
     if (!status().start_time) status().start_time = WholeSecond(now());
+    if (view().spec.asked) return FinishAsAsked(*view().spec.asked);
+    DecideSizes();
     DropIndexesOfThePast();
+    if (account_.raised) return Wake(absl::ZeroDuration());  // who belongs to it now is looked at again
     FindCompletions();
     CountRestartsOfContainers();
-    if (const auto who = FindSuccess(view().spec, status())) {
-      return Finish(State::kSucceeded, Reason("Succeeded"), StrCat(*who, " ended with 0"));
+    const JobVerdict reached = JudgeJob(view().spec, status());
+    if (reached.verdict == Verdict::kSucceeded) {
+      return Finish(State::kSucceeded, Reason(NameOf(State::kSucceeded)), reached.why);
     }
     if (CheckRestartLimit()) return;
     if (view().spec.suspend) return PlanSuspended(*this);
@@ -52,33 +64,88 @@ class Planner : private PlanBuilder {
       status().Set(State::kSuspended, false, Reason("Resumed"), "the job goes on", now());
       Tell(false, Reason("Resumed"), "the job goes on");
     }
-    if (CheckDeadline()) return;
+    if (CheckDeadline() || CheckTimeLimit()) return;
     JudgeSeats();
-    if (failure_) return Finish(State::kFailed, failure_reason_, *failure_);
+    if (CheckFailure()) return;
+    if (!failure_.empty()) Tell(true, Reason("PodFailed"), failure_);
     Recount();
-    Describe();
-    if (raised_) {  // what was raised is stored before anything is done under it
+    if (view().spec.telling == Telling::kByPhase) {
+      TellPhases(*this, account_, ignored_);
+      PlanMembers();
+    } else {
+      TellStates(*this, account_);
+    }
+    if (account_.raised) {  // what was raised is stored before anything is done under it
       plan().actions.clear();
       Wake(absl::ZeroDuration());
     }
   }
 
+  // ---- sizes
+
+  void DecideSizes() {
+    if (!view().spec.sized) return;
+    for (std::size_t i = 0; i < view().spec.roles.size(); ++i) {
+      const RoleSpec& role = view().spec.roles[i];
+      RoleStatus& known = StatusOf(role);
+      const auto target = view().targets.find(role.name);
+      const SizeDecision decision =
+          DecideSize(wanted_.roles[i], known.size,
+                     target == view().targets.end() ? std::nullopt : std::optional(target->second));
+      if (!known.size) {
+        known.size = decision.size;
+      } else if (*known.size != decision.size) {
+        Resize(role, known, decision.size);
+      }
+      StrAppend(ignored_, decision.ignored.empty() ? "" : "; ", decision.ignored);
+    }
+  }
+
+  void Resize(const RoleSpec& role, RoleStatus& known, int size) {
+    const std::string change = StrCat(role.slug, " goes from ", *known.size, " to ", size, " pods");
+    known.size = size;
+    account_.raised = true;
+    if (view().spec.fault_tolerant) return Tell(false, Reason("Scaling"), change);
+    // Those that know of the others only what they were told when they were made are all made again.
+    RaiseRole(role, RestartScope::kRole);
+    known.last_cause = change;
+    known.last_time = WholeSecond(now());
+    status().restarting_role = role.name;
+    const std::string message = StrCat(change, "; all of them are made again");
+    Tell(false, Reason("Scaling"), message);
+    Enter(State::kTerminating, message);
+  }
+
   void DropIndexesOfThePast() {
     for (const RoleSpec& role : view().spec.roles) {
       RoleStatus& known = StatusOf(role);
-      known.completed.Truncate(role.replicas);
-      known.attempts.erase(known.attempts.lower_bound(role.replicas), known.attempts.end());
+      const int replicas = known.size.value_or(role.replicas);
+      known.completed.Truncate(replicas);
+      known.given_up.Truncate(replicas);
+      known.attempts.erase(known.attempts.lower_bound(replicas), known.attempts.end());
+      known.stuck.erase(known.stuck.lower_bound(replicas), known.stuck.end());
     }
+  }
+
+  // ---- ends
+
+  void FinishAsAsked(const AskedEnd& asked) {
+    const std::string what = StrCat("the annotation ", Print(asked.state), " was set");
+    Finish(asked.state, Reason(NameOf(asked.state)),
+           asked.message.empty() ? what : StrCat(what, ": ", asked.message));
   }
 
   void FindCompletions() {
     ForEachSeat([&](const RoleSpec& role, int index, const Seat& seat) {
       if (seat.pod == nullptr || !seat.pod->owned || WasDisrupted(*seat.pod)) return;
+      RoleStatus& known = StatusOf(role);
+      // What has been done before all begin anew is done again.
+      if (known.barrier != RestartScope::kPod && seat.pod->attempt < known.AttemptOf(index)) return;
       // One that was told to go may have ended with 0 for that alone.
       const bool by_itself = !seat.pod->deletion || seat.pod->main_succeeded;
       const bool done = (seat.pod->phase == Phase::kSucceeded && by_itself) ||
-                        (seat.pod->main_succeeded && Decides(role, index));
-      if (done) StatusOf(role).completed.Insert(index);
+                        (seat.pod->main_succeeded && (role.main_alone || Decides(role, index)));
+      if (done && !known.given_up.Contains(index)) known.completed.Insert(index);
     });
     for (const RoleSpec& role : view().spec.roles) {
       StatusOf(role).succeeded = StatusOf(role).completed.Count();
@@ -103,6 +170,51 @@ class Planner : private PlanBuilder {
     return true;
   }
 
+  bool CheckTimeLimit() {
+    if (!view().spec.time_limit || !status().run_time) return false;
+    const absl::Time due = *status().run_time + *view().spec.time_limit;
+    if (now() < due) {
+      WakeAt(due);
+      return false;
+    }
+    Finish(State::kTimeout, Reason(NameOf(State::kTimeout)),
+           StrCat("the job ran for longer than timeLimit: ", absl::ToInt64Seconds(*view().spec.time_limit)));
+    return true;
+  }
+
+  // Those that have failed for good may be what the job fails by, or all that was waited for.
+  bool CheckFailure() {
+    const JobVerdict verdict = JudgeJob(view().spec, status());
+    switch (verdict.verdict) {
+      case Verdict::kOpen:
+        return false;
+      case Verdict::kSucceeded:
+        Finish(State::kSucceeded, Reason(NameOf(State::kSucceeded)), verdict.why);
+        return true;
+      case Verdict::kFailed:
+        break;
+    }
+    const bool phases = view().spec.telling == Telling::kByPhase;
+    const State state = phases && verdict.node ? State::kNodeFail : State::kFailed;
+    std::string message = failure_;
+    if (phases) StrAppend(message, message.empty() ? "" : "; ", verdict.why);
+    Finish(state, failure_reason_.empty() ? Reason(NameOf(state)) : failure_reason_, message);
+    return true;
+  }
+
+  // The end is stored first; what it leaves to be done is done under it.
+  void Finish(State state, std::string reason, const std::string& message) {
+    plan().actions.clear();
+    Recount();
+    if (!status().start_time) status().start_time = WholeSecond(now());
+    Conclude(*this, {.state = state, .reason = std::move(reason), .message = message});
+    Wake(absl::ZeroDuration());
+  }
+
+  std::string_view NameOf(State state) const { return StateName(view().spec.telling, state); }
+
+  // ---- limits
+
   bool NoRestartIsLeft() const {
     return view().spec.restart_limit && status().CountRestarts() >= *view().spec.restart_limit;
   }
@@ -114,8 +226,9 @@ class Planner : private PlanBuilder {
   bool CheckRestartLimit() {
     const auto limit = view().spec.restart_limit;
     if (!limit || status().CountRestarts() <= *limit) return false;
-    const std::string cause =
-        last_cause_.empty() ? StrCat("restarted ", status().CountRestarts(), " times") : last_cause_;
+    const std::string cause = account_.blame.cause.empty()
+                                  ? StrCat("restarted ", status().CountRestarts(), " times")
+                                  : account_.blame.cause;
     Finish(State::kFailed, "BackoffLimitExceeded", PrintLimit(cause));
     return true;
   }
@@ -125,36 +238,63 @@ class Planner : private PlanBuilder {
   template <typename F>
   void ForEachSeat(F&& f) {
     for (std::size_t i = 0; i < view().spec.roles.size(); ++i) {
-      for (std::size_t index = 0; index < seats_.roles[i].size(); ++index) {
-        f(view().spec.roles[i], static_cast<int>(index), seats_.roles[i][index]);
+      for (std::size_t index = 0; index < account_.seats.roles[i].size(); ++index) {
+        f(view().spec.roles[i], static_cast<int>(index), account_.seats.roles[i][index]);
       }
     }
   }
 
   void JudgeSeats() {
+    LiftBarriers();
+    for (const RoleSpec& role : view().spec.roles) {
+      account_.fates.emplace_back().reserve(static_cast<std::size_t>(role.replicas));
+    }
     ForEachSeat([&](const RoleSpec& role, int index, const Seat& seat) {
-      tally_.Add(role, index, seat.pod, Judge(role, index, seat.pod));
+      const Fate fate = Judge(role, index, seat.pod);
+      account_.fates[static_cast<std::size_t>(&role - view().spec.roles.data())].push_back(fate);
+      account_.tally.Add(role, index, seat.pod, fate);
       PlanService(role, index, seat.service);
     });
-    for (const PodView* pod : seats_.surplus_pods) Delete(*pod, "no index of the job is its own");
-    for (const ServiceView* service : seats_.surplus_services)
+    for (const PodView* pod : account_.seats.surplus_pods) Delete(*pod, "no index of the job is its own");
+    for (const ServiceView* service : account_.seats.surplus_services)
       Delete(*service, "no index of the job is its own");
+  }
+
+  bool IsStale(const RoleSpec& role, const PodView& pod) {
+    return pod.owned && pod.attempt < StatusOf(role).AttemptOf(pod.index);
+  }
+
+  // A barrier holds until nothing of the past is left behind it; also a pod that is no longer wanted is.
+  void LiftBarriers() {
+    std::vector<bool> held(view().spec.roles.size(), false);
+    bool any_of_job = false;
+    for (const PodView& pod : view().pods) {
+      const auto role = std::ranges::find(view().spec.roles, pod.role, &RoleSpec::slug);
+      if (role == view().spec.roles.end() || !pod.owned) continue;
+      if (pod.index < role->replicas && !IsStale(*role, pod)) continue;
+      held[static_cast<std::size_t>(role - view().spec.roles.begin())] = true;
+      any_of_job |= StatusOf(*role).barrier == RestartScope::kJob;
+    }
+    for (std::size_t i = 0; i < view().spec.roles.size(); ++i) {
+      RoleStatus& known = StatusOf(view().spec.roles[i]);
+      const bool stays = known.barrier == RestartScope::kJob ? any_of_job : held[i];
+      if (!stays) known.barrier = RestartScope::kPod;
+    }
   }
 
   Fate Judge(const RoleSpec& role, int index, const PodView* pod) {
     RoleStatus& known = StatusOf(role);
     const int attempt = known.AttemptOf(index);
+    if (pod == nullptr || pod->creation_error.empty()) known.stuck.erase(index);
     if (known.completed.Contains(index)) {
       if (pod != nullptr && pod->deletion) Delete(*pod, "");
       return Fate::kCompleted;
     }
-    if (pod == nullptr) {
-      Do(CreatePod{.role = role.slug,
-                   .index = index,
-                   .attempt = attempt,
-                   .why = attempt > 0 ? "it is made again" : "it is missing"});
-      return attempt > 0 ? Fate::kRestarts : Fate::kMissing;
+    if (known.given_up.Contains(index)) {
+      if (pod != nullptr) Stop(*pod, "it has failed for good");
+      return Fate::kGivenUp;
     }
+    if (pod == nullptr) return JudgeMissing(role, index);
     if (!pod->owned) {  // how it has done is judged when it is ours
       Do(AdoptPod{.name = pod->name, .uid = pod->uid});
       return pod->main_runs ? Fate::kRuns : Fate::kStarts;
@@ -164,15 +304,34 @@ class Planner : private PlanBuilder {
     if (!pod->IsFinished() && IsLost(*pod)) {
       return JudgeFailed(role, *pod, {.cause = FailureCause::kNodeLost});
     }
+    if (!pod->IsFinished() && !pod->deletion && !pod->accelerator_trouble.empty()) {
+      return JudgeFailed(role, *pod, {.cause = FailureCause::kAccelerator});
+    }
     if (pod->deletion) {
       Delete(*pod, "");
       return Fate::kLeaves;
     }
     if (pod->main_runs) return Fate::kRuns;
+    if (!pod->creation_error.empty() && IsStuck(role, *pod)) {
+      return JudgeFailed(role, *pod, {.cause = FailureCause::kCreation});
+    }
     // Its other containers go on.
-    if (pod->main_succeeded && role.restart != RestartPolicy::kAlways) return Fate::kRuns;
+    if (pod->main_succeeded && role.restart.in_place != InPlace::kEverything) return Fate::kRuns;
     const bool again = pod->restarts > 0 || attempt > 0 || pod->end || pod->main_succeeded;
     return again ? Fate::kRestarts : Fate::kStarts;
+  }
+
+  Fate JudgeMissing(const RoleSpec& role, int index) {
+    const RoleStatus& known = StatusOf(role);
+    const int attempt = known.AttemptOf(index);
+    if (known.barrier == RestartScope::kPod) {
+      Do(CreatePod{.role = role.slug,
+                   .index = index,
+                   .attempt = attempt,
+                   .avoid = role.accelerated ? view().avoid_nodes : std::vector<std::string>(),
+                   .why = attempt > 0 ? "it is made again" : "it is missing"});
+    }
+    return attempt > 0 ? Fate::kRestarts : Fate::kMissing;
   }
 
   // Its failure is counted and stored; it goes when its wait is over, and stays until then for whoever wants
@@ -183,51 +342,131 @@ class Planner : private PlanBuilder {
           FailedAt(pod) + DecideRestart(role.restart, ClassifyFailure(pod), pod.attempt).wait;
       if (now() < due) {
         WakeAt(due);
-        return Fate::kRestarts;
+        return Fate::kStale;
       }
     }
-    Delete(pod, "it has failed and is made again");
-    return Fate::kRestarts;
+    Delete(pod, pod.HasFailed() ? "it has failed and is made again" : "it is made again");
+    return Fate::kStale;
   }
 
   static absl::Time FailedAt(const PodView& pod) { return pod.end ? pod.end->at : pod.since; }
+
+  // Whether its containers could not be made for longer than anybody wants to wait.
+  bool IsStuck(const RoleSpec& role, const PodView& pod) {
+    const absl::Time since = StatusOf(role).stuck.try_emplace(pod.index, WholeSecond(now())).first->second;
+    const absl::Time due = since + view().policies.creation_patience;
+    if (now() < due) {
+      WakeAt(due);
+      return false;
+    }
+    // Where it may not fail the job, it waits on when no restart is left.
+    return view().policies.creation_fails || FindLimit(role, StatusOf(role), true).empty();
+  }
+
+  // Why no restart is left; empty: one is.
+  std::string FindLimit(const RoleSpec& role, const RoleStatus& known, bool counts) const {
+    if (!counts) return "";
+    if (role.restart_limit && known.restarts >= *role.restart_limit) {
+      return StrCat("restartLimit of ", role.name, " is ", *role.restart_limit);
+    }
+    return NoRestartIsLeft() ? StrCat("backoffLimit is ", *view().spec.restart_limit) : "";
+  }
 
   Fate JudgeFailed(const RoleSpec& role, const PodView& pod, const PodFailure& failure) {
     RoleStatus& known = StatusOf(role);
     const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
     const std::string cause = StrCat(ShortName(role.slug, pod.index), " ", DescribeFailure(pod, failure));
     if (pod.HasFailed()) ++known.failed;
-    if (decision.verdict == RestartVerdict::kFailJob) {
-      return Fail(Reason("Failed"), StrCat(cause, "; not restarted: ", decision.why));
+    if (decision.verdict == RestartVerdict::kGiveUp) {
+      return GiveUp(role, pod, failure, {}, StrCat(cause, "; not restarted: ", decision.why));
     }
-    if (decision.counts && NoRestartIsLeft()) return Fail("BackoffLimitExceeded", PrintLimit(cause));
+    if (const std::string limit = FindLimit(role, known, decision.counts); !limit.empty()) {
+      return GiveUp(role, pod, failure, role.restart_limit ? "" : "BackoffLimitExceeded",
+                    StrCat(cause, "; no restart is left: ", limit));
+    }
     if (pod.attempt >= kMostAttempts) {
-      return Fail("BackoffLimitExceeded", StrCat(cause, "; it was made again too often"));
+      return GiveUp(role, pod, failure, "BackoffLimitExceeded",
+                    StrCat(cause, "; it was made again too often"));
     }
-    known.attempts[pod.index] = pod.attempt + 1;
-    known.settled += pod.restarts + (decision.counts ? 1 : 0);
-    known.restarts += decision.counts ? 1 : 0;
-    known.disruptions += decision.counts ? 0 : 1;
-    raised_ = true;
+    known.settled += pod.restarts;
+    Raise(role, pod, decision.counts);
     plan().restarts.push_back({.role = role.name, .cause = std::string(Print(failure.cause))});
-    Blame(known, cause, decision.counts);
-    return Fate::kRestarts;
+    Blame(role, cause, decision.counts);
+    account_.raised = true;
+    return Fate::kStale;
   }
 
-  // The first one is the job's end.
-  Fate Fail(std::string reason, std::string message) {
-    if (!failure_) {
+  // ---- who is made again
+
+  void Raise(const RoleSpec& role, const PodView& pod, bool counts) {
+    switch (role.scope) {
+      case RestartScope::kPod:
+        StatusOf(role).attempts[pod.index] = pod.attempt + 1;
+        StatusOf(role).stuck.erase(pod.index);
+        Count(StatusOf(role), counts);
+        return;
+      case RestartScope::kRole:
+        RaiseRole(role, RestartScope::kRole);
+        Count(StatusOf(role), counts);
+        return;
+      case RestartScope::kJob:
+        for (const RoleSpec& other : view().spec.roles) {
+          RaiseRole(other, RestartScope::kJob);
+          Count(StatusOf(other), counts);
+        }
+        return;
+    }
+  }
+
+  static void Count(RoleStatus& known, bool counts) {
+    known.settled += counts ? 1 : 0;
+    known.restarts += counts ? 1 : 0;
+    known.disruptions += counts ? 0 : 1;
+  }
+
+  // All of its pods are of the past now, also those that had done their work.
+  void RaiseRole(const RoleSpec& role, RestartScope barrier) {
+    RoleStatus& known = StatusOf(role);
+    const std::size_t at = static_cast<std::size_t>(&role - view().spec.roles.data());
+    const std::vector<Seat>& seats = account_.seats.roles[at];
+    const int size = known.size.value_or(role.replicas);
+    for (int index = 0; index < size; ++index) {
+      const auto seat = static_cast<std::size_t>(index);
+      const PodView* pod = seat < seats.size() ? seats[seat].pod : nullptr;
+      const int made = pod != nullptr && pod->owned ? pod->attempt : 0;
+      known.attempts[index] = std::min(std::max(known.AttemptOf(index), made) + 1, kMostAttempts);
+    }
+    known.completed = known.given_up = IndexSet();
+    known.node_failed = false;
+    known.stuck.clear();
+    if (known.barrier != RestartScope::kJob) known.barrier = barrier;
+  }
+
+  Fate GiveUp(const RoleSpec& role, const PodView& pod, const PodFailure& failure, std::string reason,
+              std::string message) {
+    RoleStatus& known = StatusOf(role);
+    known.given_up.Insert(pod.index);
+    known.node_failed |= IsNodeFailure(failure.cause);
+    known.last_cause = message;
+    known.last_time = WholeSecond(now());
+    account_.raised = true;
+    if (failure_.empty()) {  // the first one is told
       failure_reason_ = std::move(reason);
       failure_ = std::move(message);
     }
-    return Fate::kRestarts;
+    return Fate::kGivenUp;
   }
 
-  void Blame(RoleStatus& known, const std::string& cause, bool counts) {
+  void Blame(const RoleSpec& role, const std::string& cause, bool counts) {
+    RoleStatus& known = StatusOf(role);
     known.last_cause = cause;
     known.last_time = WholeSecond(now());
-    last_cause_ = cause;
-    last_counts_ = counts;
+    account_.blame = {
+        .cause = cause,
+        .role = role.name,
+        .counts = counts,
+        .limit = view().spec.restart_limit ? view().spec.restart_limit : role.restart_limit,
+        .restarts = view().spec.telling == Telling::kByPhase ? known.restarts : status().CountRestarts()};
   }
 
   // The kubelet's restarts are known only as numbers of present pods; what they were when a pod went away is
@@ -238,7 +477,7 @@ class Planner : private PlanBuilder {
       RoleStatus& known = StatusOf(role);
       std::int64_t present = 0;
       const PodView* last = nullptr;  // that was started again
-      for (const Seat& seat : seats_.roles[i]) {
+      for (const Seat& seat : account_.seats.roles[i]) {
         const PodView* pod = seat.pod;
         if (pod == nullptr || pod->restarts == 0) continue;
         if (pod->attempt < known.AttemptOf(pod->index)) continue;
@@ -254,8 +493,8 @@ class Planner : private PlanBuilder {
       if (known.restarts == before || last == nullptr) continue;
       const std::string how = last->end ? DescribeFailure(*last, {.cause = FailureCause::kProgram})
                                         : "ended with 0 and was started again";
-      Blame(known, StrCat(ShortName(role.slug, last->index), " ", how), true);
-      restarted_by_kubelet_ = true;
+      Blame(role, StrCat(ShortName(role.slug, last->index), " ", how), true);
+      account_.restarted_by_kubelet = true;
       plan().restarts.push_back({.role = role.name, .cause = "Container"});
     }
   }
@@ -267,10 +506,10 @@ class Planner : private PlanBuilder {
 
   void PlanService(const RoleSpec& role, int index, const ServiceView* service) {
     if (service == nullptr) {
-      tally_.AddMissingService();
+      account_.tally.AddMissingService();
       Do(CreateService{.role = role.slug, .index = index, .why = "it is missing"});
     } else if (service->leaving) {
-      tally_.AddMissingService();
+      account_.tally.AddMissingService();
     } else if (!service->owned) {
       Do(AdoptService{.name = service->name, .uid = service->uid});
     }
@@ -279,126 +518,42 @@ class Planner : private PlanBuilder {
   // ---- what is told
 
   void Recount() {
-    if (!view().invalid.empty()) return;                        // it has no roles to count by
-    for (auto& [name, role] : status().roles) role.active = 0;  // also those that the spec no longer has
-    int ready = 0;
-    ForEachSeat([&](const RoleSpec& role, int index, const Seat& seat) {
-      RoleStatus& known = StatusOf(role);
-      const bool completed = known.completed.Contains(index);
-      ready += completed || (seat.pod != nullptr && seat.pod->main_runs) ? 1 : 0;
-      if (seat.pod == nullptr || completed) return;
-      known.active += seat.pod->IsActive() ? 1 : 0;
-    });
-    status().wanted = view().spec.CountPods();
-    status().ready = ready;
+    if (!view().invalid.empty()) return;  // it has no roles to count by
+    if (view().spec.telling == Telling::kByState) return CountByState(*this, account_);
+    if (!account_.fates.empty()) CountByPhase(*this, account_);
   }
 
-  std::string PrintRestart() const {
-    if (!last_counts_) return StrCat(last_cause_, "; it is made again and does not count");
-    std::string text = StrCat(last_cause_, "; restart ", status().CountRestarts());
-    if (view().spec.restart_limit) StrAppend(text, " of ", *view().spec.restart_limit);
-    return text;
-  }
-
-  void Describe() {
-    if (raised_ || restarted_by_kubelet_) Tell(true, Reason("Restarting"), PrintRestart());
-    const bool missing = tally_.Count(Fate::kMissing) > 0 || tally_.missing_services() > 0;
-    const bool restarting = tally_.Count(Fate::kRestarts) > 0 || tally_.Count(Fate::kLeaves) > 0;
-    const Condition* current = status().Current();
-    if (raised_) return Enter(State::kRestarting, PrintRestart());
-    if (current == nullptr && (missing || (restarting && !restarted_by_kubelet_))) {
-      return DescribeCreation();
+  // The members are made known under an epoch that is stored first, so that no epoch ever means two things.
+  void PlanMembers() {
+    if (!view().spec.fault_tolerant || account_.raised) return;
+    const std::string members = PrintMembers(view(), account_);
+    const std::string fingerprint = Fingerprint(members);
+    if (status().members.epoch == 0 || status().members.fingerprint != fingerprint) {
+      status().members = {.epoch = status().members.epoch + 1, .fingerprint = fingerprint};
+      account_.raised = true;
+      return;
     }
-    if (missing || restarting) return DescribeRestarting();
-    if (restarted_by_kubelet_) {  // it runs again already, but it was so
-      status().Set(State::kRestarting, false, Reason("Restarting"), PrintRestart(), now());
-    }
-    if (tally_.Count(Fate::kStarts) > 0) {
-      return Enter(State::kCreated, StrCat(PrintAllExist(), "; waiting for ", tally_.PrintWaitingFor()));
-    }
-    const Condition* created = status().Find(State::kCreated);
-    if (created != nullptr &&
-        created->reason == Reason("Creating")) {  // nobody looked while they did not run yet
-      status().Set(State::kCreated, false, Reason("Created"), PrintAllExist(), now());
-    }
-    const int completed = tally_.Count(Fate::kCompleted);
-    const std::string all =
-        tally_.wanted() == 1 ? "its pod runs" : StrCat("all ", tally_.wanted(), " pods run");
-    Enter(State::kRunning, completed == 0
-                               ? all
-                               : StrCat(tally_.Count(Fate::kRuns), " of ", tally_.wanted(), " pods run, ",
-                                        completed, completed == 1 ? " has completed" : " have completed"));
-  }
-
-  std::string PrintAllExist() const {
-    return tally_.wanted() == 1 ? "its pod and service exist"
-                                : StrCat("all ", tally_.wanted(), " pods and services exist");
-  }
-
-  // Not all of it is there yet, for the first time or after it was suspended.
-  void DescribeCreation() {
-    const int there = tally_.wanted() - tally_.Count(Fate::kMissing);
-    std::string message =
-        StrCat(there, " of ", tally_.wanted(), " pods and ", tally_.wanted() - tally_.missing_services(),
-               " of ", tally_.wanted(), " services exist");
-    if (!view().trouble.empty()) StrAppend(message, "; ", view().trouble);
-    status().Set(State::kCreated, false, view().trouble.empty() ? Reason("Creating") : "FailedCreate",
-                 message, now());
-  }
-
-  void DescribeRestarting() {
-    if (!view().trouble.empty()) return Enter(State::kRestarting, view().trouble);
-    // What it was made again for stays to be read until it runs.
-    const Condition* known = status().Find(State::kRestarting);
-    const bool told = known != nullptr && known->is_true;
-    if (restarted_by_kubelet_) return Enter(State::kRestarting, PrintRestart());
-    if (told && tally_.Count(Fate::kRestarts) > 0) return;
-    if (tally_.waiting_fate() == Fate::kRestarts && !StatusOf(*tally_.waiting_role()).last_cause.empty()) {
-      return Enter(State::kRestarting, StatusOf(*tally_.waiting_role()).last_cause);
-    }
-    if (tally_.waiting_role() == nullptr)
-      return Enter(State::kRestarting, "services are missing and are made again");
-    const std::string_view are = tally_.others() > 0 ? " are" : " is";
-    switch (tally_.waiting_fate()) {
-      case Fate::kLeaves:
-        return Enter(State::kRestarting,
-                     StrCat(tally_.PrintWaitingFor(), are, " being deleted and", are, " made again"));
-      case Fate::kMissing:
-        return Enter(State::kRestarting, StrCat(tally_.PrintWaitingFor(), are, " missing and", are, " made"));
-      case Fate::kCompleted:
-      case Fate::kRuns:
-      case Fate::kStarts:
-      case Fate::kRestarts:
-        return Enter(State::kRestarting, StrCat("waiting for ", tally_.PrintWaitingFor()));
+    const std::string text = PrintMembersFile(status().members.epoch, members);
+    if (!view().members) {
+      Do(WriteMembers{.epoch = status().members.epoch, .text = text});
+    } else if (!view().members->leaving && view().members->text != text) {
+      Do(WriteMembers{.epoch = status().members.epoch, .text = text, .version = view().members->version});
     }
   }
 
-  // ---- ends
-
-  // The end is stored first; what it leaves to be done is done under it.
-  void Finish(State state, std::string reason, const std::string& message) {
-    plan().actions.clear();
-    Recount();
-    status().completion_time = WholeSecond(now());
-    if (!status().start_time) status().start_time = WholeSecond(now());
-    Tell(state == State::kFailed, reason, message);
-    status().Set(state, true, std::move(reason), message, now());
-    Wake(absl::ZeroDuration());
-  }
-
-  const Seats seats_;
-  Tally tally_;
-  // Of what happened since the last plan.
-  bool raised_ = false;
-  bool restarted_by_kubelet_ = false;
-  std::string last_cause_;
-  bool last_counts_ = true;
+  const JobSpec& wanted_;
+  Account account_;
+  std::string ignored_;  // what the spec says of sizes and is not so
   std::string failure_reason_;
-  std::optional<std::string> failure_;
+  std::string failure_;  // of the first pod that was given up just now
 };
 
 }  // namespace
 
-JobPlan PlanJob(const JobView& view, absl::Time now) { return Planner(view, now).Plan(); }
+JobPlan PlanJob(const JobView& view, absl::Time now) {
+  if (!view.spec.sized) return Planner(view, view.spec, now).Plan();
+  const JobView sized = WithStoredSizes(view);
+  return Planner(sized, view.spec, now).Plan();
+}
 
 }  // namespace trainyard::job

@@ -17,7 +17,9 @@ PlanBuilder::PlanBuilder(const JobView& view, absl::Time now) : view_(view), now
   plan_.status = view.status;
 }
 
-std::string PlanBuilder::Reason(std::string_view what) const { return StrCat(view_.spec.kind, what); }
+std::string PlanBuilder::Reason(std::string_view what) const {
+  return StrCat(view_.spec.reasons.empty() ? view_.spec.kind : view_.spec.reasons, what);
+}
 
 bool PlanBuilder::IsLost(const PodView& pod) {
   switch (pod.node_health) {
@@ -29,7 +31,7 @@ bool PlanBuilder::IsLost(const PodView& pod) {
     case NodeHealth::kNotReady:
       break;
   }
-  const absl::Time due = pod.node_since.value_or(now_) + view_.node_grace;
+  const absl::Time due = pod.node_since.value_or(now_) + view_.policies.node_grace;
   if (now_ >= due) return true;
   WakeAt(due);
   return false;
@@ -48,6 +50,14 @@ void PlanBuilder::Delete(const PodView& pod, std::string why) {
                                     .uid = pod.uid,
                                     .force = true,
                                     .why = StrCat(pod.node, " is lost and cannot say that it has ended")});
+}
+
+bool PlanBuilder::IsOver(const PodView& pod) { return pod.IsFinished() || IsLost(pod); }
+
+void PlanBuilder::Stop(const PodView& pod, std::string why) {
+  if (pod.deletion || pod.phase == Phase::kPending) return Delete(pod, std::move(why));
+  if (!pod.owned || pod.stopped || IsOver(pod)) return;
+  plan_.actions.push_back(StopPod{.name = pod.name, .uid = pod.uid, .why = std::move(why)});
 }
 
 void PlanBuilder::Delete(const ServiceView& service, std::string why) {

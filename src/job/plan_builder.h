@@ -36,6 +36,11 @@ class PlanBuilder {
   // own grace is over. What is not ours is left alone.
   void Delete(const PodView& pod, std::string why);
   void Delete(const ServiceView& service, std::string why);
+  // Ends it and keeps its object, with its logs; one that has not begun has none and is deleted. What has
+  // ended, or is lost, is left alone.
+  void Stop(const PodView& pod, std::string why);
+  // Whether it has ended, or is lost and cannot say so.
+  bool IsOver(const PodView& pod);
   // Unknown is not dead.
   bool IsLost(const PodView& pod);
 

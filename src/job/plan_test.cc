@@ -162,7 +162,8 @@ TEST(PlanJob, FailsOfAPermanentExitCode) {
   world.Settle();
   EXPECT_EQ(StateOf(world.view.status), State::kFailed);
   EXPECT_EQ(MessageOf(world.view.status),
-            "worker-1 exited 1 (Error) on node-1; not restarted: exit codes 1-127 are not worth another try");
+            "worker-1 exited 1 (Error) on node-1; not restarted: restartPolicy ExitCode restarts after exit "
+            "codes 128-255 only");
   EXPECT_EQ(world.view.status.roles["Worker"].failed, 1);
   EXPECT_EQ(world.view.pods.size(), 1U) << "the failed one stays to be looked at";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.h"
 
@@ -32,6 +33,20 @@ absl::Duration Backoff(int attempt) {
                   kLongestWait);
 }
 
+// Why the rules have no restart for it; empty: they have.
+std::string FindRefusal(const RestartRules& rules, const PodFailure& failure, bool node, bool disruption) {
+  if (failure.cause == FailureCause::kCreation) return "";
+  const bool covered = node ? rules.node_failures : disruption ? rules.disruptions : rules.failures;
+  if (!covered) return StrCat("restartPolicy is ", Print(rules.policy));
+  if (node || disruption || !rules.codes) return "";
+  if (failure.cause == FailureCause::kDeadline) return "a pod's own deadline is not worth another try";
+  const bool listed = failure.exit_code ? rules.codes->Contains(*failure.exit_code) : rules.without_code;
+  if (listed) return "";
+  const std::string codes = rules.codes->Print();
+  return StrCat("restartPolicy ", Print(rules.policy), " restarts after ",
+                codes.empty() ? "no exit code" : StrCat("exit codes ", codes), codes.empty() ? "" : " only");
+}
+
 }  // namespace
 
 std::string_view Print(FailureCause cause) {
@@ -42,6 +57,10 @@ std::string_view Print(FailureCause cause) {
       return "Disruption";
     case FailureCause::kNodeLost:
       return "NodeLost";
+    case FailureCause::kAccelerator:
+      return "Accelerator";
+    case FailureCause::kCreation:
+      return "Creation";
     case FailureCause::kRejected:
       return "Rejected";
     case FailureCause::kDeadline:
@@ -83,6 +102,10 @@ std::string DescribeFailure(const PodView& pod, const PodFailure& failure) {
       return StrCat("was disrupted", reason, on);
     case FailureCause::kNodeLost:
       return StrCat("was lost with ", pod.node.empty() ? "its node" : pod.node);
+    case FailureCause::kAccelerator:
+      return StrCat("lost its accelerator", on, ": ", pod.accelerator_trouble);
+    case FailureCause::kCreation:
+      return StrCat("could not be started", on, ": ", pod.creation_error);
     case FailureCause::kRejected:
       return StrCat("was not taken", reason, on);
     case FailureCause::kDeadline:
@@ -93,22 +116,21 @@ std::string DescribeFailure(const PodView& pod, const PodFailure& failure) {
   return "";
 }
 
-RestartDecision DecideRestart(RestartPolicy policy, const PodFailure& failure, int attempt) {
-  if (policy == RestartPolicy::kNever) {
-    return {.verdict = RestartVerdict::kFailJob, .why = "restartPolicy is Never"};
+bool IsNodeFailure(FailureCause cause) {
+  return cause == FailureCause::kNodeLost || cause == FailureCause::kAccelerator;
+}
+
+RestartDecision DecideRestart(const RestartRules& rules, const PodFailure& failure, int attempt) {
+  const bool node = IsNodeFailure(failure.cause);
+  const bool disruption =
+      failure.cause == FailureCause::kDisruption || failure.cause == FailureCause::kRejected;
+  if (std::string why = FindRefusal(rules, failure, node, disruption); !why.empty()) {
+    return {.verdict = RestartVerdict::kGiveUp, .why = std::move(why)};
   }
-  const bool blameless = failure.cause == FailureCause::kDisruption ||
-                         failure.cause == FailureCause::kNodeLost || failure.cause == FailureCause::kRejected;
-  if (policy == RestartPolicy::kExitCode && !blameless) {
-    if (failure.cause == FailureCause::kDeadline) {
-      return {.verdict = RestartVerdict::kFailJob, .why = "a pod's own deadline is not worth another try"};
-    }
-    if (failure.exit_code && *failure.exit_code < 128) {
-      return {.verdict = RestartVerdict::kFailJob, .why = "exit codes 1-127 are not worth another try"};
-    }
-  }
-  RestartDecision decision{.counts = !blameless};
-  if (failure.cause == FailureCause::kNodeLost) return decision;
+  const bool blameless = node || disruption;
+  RestartDecision decision{.counts = rules.counts_all || !blameless};
+  // A lost node says nothing of the pod, and containers that cannot be made have been waited for already.
+  if (node || failure.cause == FailureCause::kCreation) return decision;
   const bool ran_long = failure.ran >= (blameless ? kLongRunUntilDisrupted : kLongRun);
   if (!ran_long) decision.wait = Backoff(attempt);
   return decision;

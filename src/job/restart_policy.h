@@ -7,19 +7,21 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "job/job_spec.h"
 #include "job/job_view.h"
+#include "job/restart_rules.h"
 
 namespace trainyard::job {
 
 // Through whose doing a pod failed.
 enum class FailureCause : std::uint8_t {
-  kProgram,     // its own: a container ended with something other than 0
-  kDisruption,  // evicted, preempted, shut down with its node
-  kNodeLost,    // its node is gone or does not answer
-  kRejected,    // its node did not take it
-  kDeadline,    // it ran for longer than its own spec allows
-  kUnknown,     // it failed and says nothing
+  kProgram,      // its own: a container ended with something other than 0
+  kDisruption,   // evicted, preempted, shut down with its node
+  kNodeLost,     // its node is gone or does not answer
+  kAccelerator,  // the accelerator that it works with has failed
+  kCreation,     // its containers cannot be made
+  kRejected,     // its node did not take it
+  kDeadline,     // it ran for longer than its own spec allows
+  kUnknown,      // it failed and says nothing
 };
 std::string_view Print(FailureCause cause);  // "Program", ...: for metrics
 
@@ -35,19 +37,22 @@ PodFailure ClassifyFailure(const PodView& pod);
 // pod's name.
 std::string DescribeFailure(const PodView& pod, const PodFailure& failure);
 
-enum class RestartVerdict : std::uint8_t { kMakeAgain, kFailJob };
+enum class RestartVerdict : std::uint8_t { kMakeAgain, kGiveUp };
 
 struct RestartDecision {
   RestartVerdict verdict = RestartVerdict::kMakeAgain;
-  bool counts = true;    // towards the job's limit
-  absl::Duration wait;   // after the failure, before the pod is made again
-  std::string_view why;  // the job fails: stands behind the description
+  bool counts = true;   // towards limits
+  absl::Duration wait;  // after the failure, before the pod is made again
+  std::string why;      // it is given up: stands behind the description
   bool operator==(const RestartDecision&) const = default;
 };
 
+// Whether the node, and not the pod, is what failed.
+bool IsNodeFailure(FailureCause cause);
+
 // `attempt` is how often the pod was made again before. The first time is at once; after that it waits, 10 s
-// doubling to 5 min, unless the pod had run for a while. A disruption is never counted, or spot nodes would
-// fail every long job.
-RestartDecision DecideRestart(RestartPolicy policy, const PodFailure& failure, int attempt);
+// doubling to 5 min, unless the pod had run for a while. A pod whose containers cannot be made is made again
+// whatever the rules are: its program has not failed, it has not begun.
+RestartDecision DecideRestart(const RestartRules& rules, const PodFailure& failure, int attempt);
 
 }  // namespace trainyard::job

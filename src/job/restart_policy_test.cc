@@ -28,12 +28,12 @@ TEST(DecideRestart, FollowsTheTable) {
       {kOnFailure, {.cause = kDisruption}, kMakeAgain, false},
       {kOnFailure, {.cause = kRejected}, kMakeAgain, false},
       {kOnFailure, {.cause = kUnknown}, kMakeAgain, true},
-      {kNever, Exit(1), kFailJob, true},
-      {kNever, Exit(137), kFailJob, true},
-      {kNever, {.cause = kDisruption}, kFailJob, true},
-      {kNever, {.cause = kNodeLost}, kFailJob, true},
-      {kExitCode, Exit(1), kFailJob, true},
-      {kExitCode, Exit(127), kFailJob, true},
+      {kNever, Exit(1), kGiveUp, true},
+      {kNever, Exit(137), kGiveUp, true},
+      {kNever, {.cause = kDisruption}, kGiveUp, true},
+      {kNever, {.cause = kNodeLost}, kGiveUp, true},
+      {kExitCode, Exit(1), kGiveUp, true},
+      {kExitCode, Exit(127), kGiveUp, true},
       {kExitCode, Exit(128), kMakeAgain, true},
       {kExitCode, Exit(130), kMakeAgain, true},
       {kExitCode, Exit(137), kMakeAgain, true},
@@ -43,14 +43,14 @@ TEST(DecideRestart, FollowsTheTable) {
       {kExitCode, {.cause = kDisruption, .exit_code = 1}, kMakeAgain, false},
       {kExitCode, {.cause = kNodeLost}, kMakeAgain, false},
       {kExitCode, {.cause = kRejected}, kMakeAgain, false},
-      {kExitCode, {.cause = kDeadline}, kFailJob, true},
+      {kExitCode, {.cause = kDeadline}, kGiveUp, true},
       {kExitCode, {.cause = kUnknown}, kMakeAgain, true},
   };
   for (const Row& row : rows) {
-    const RestartDecision decision = DecideRestart(row.policy, row.failure, 0);
+    const RestartDecision decision = DecideRestart(TfRestartRules(row.policy), row.failure, 0);
     const std::string what = std::string(Print(row.failure.cause)) + " " +
                              std::to_string(row.failure.exit_code.value_or(-1)) + " under " +
-                             std::to_string(static_cast<int>(row.policy));
+                             std::string(Print(row.policy));
     EXPECT_EQ(decision.verdict, row.verdict) << what;
     EXPECT_TRUE(row.verdict != kMakeAgain || decision.counts == row.counts) << what;
     EXPECT_EQ(decision.why.empty(), row.verdict == kMakeAgain) << what;
@@ -58,24 +58,53 @@ TEST(DecideRestart, FollowsTheTable) {
   }
 }
 
+TEST(DecideRestart, FollowsTheTableOfAiTrainingJobs) {
+  using enum RestartPolicy;
+  using enum FailureCause;
+  // After: an exit code that is listed, one that is not, none, a lost node, a lost accelerator, an eviction.
+  const std::pair<RestartPolicy, std::string_view> rows[] = {
+      {kNever, "------"},      {kAlways, "++++++"},   {kOnFailure, "+++--+"},
+      {kOnNodeFail, "---+++"}, {kExitCode, "+----+"}, {kOnNodeFailWithExitCode, "+--+++"},
+  };
+  const PodFailure failures[] = {Exit(137),
+                                 Exit(1),
+                                 {.cause = kUnknown},
+                                 {.cause = kNodeLost},
+                                 {.cause = kAccelerator},
+                                 {.cause = kDisruption}};
+  const ExitCodes codes = ExitCodes::Parse("137, 128").value();
+  for (const auto& [policy, expected] : rows) {
+    for (std::size_t i = 0; i < std::size(failures); ++i) {
+      const RestartDecision decision = DecideRestart(AiRestartRules(policy, codes), failures[i], 0);
+      const bool again = decision.verdict == RestartVerdict::kMakeAgain;
+      EXPECT_EQ(again ? '+' : '-', expected[i]) << Print(policy) << " after " << Print(failures[i].cause);
+      EXPECT_TRUE(!again || decision.counts) << "every restart of an AITrainingJob counts";
+    }
+    EXPECT_EQ(DecideRestart(AiRestartRules(policy, codes), {.cause = kCreation}, 3),
+              RestartDecision({.verdict = RestartVerdict::kMakeAgain}))
+        << "what has not begun is made again at once: " << Print(policy);
+  }
+}
+
 TEST(DecideRestart, WaitsLongerEachTimeUpToFiveMinutes) {
   const int seconds[] = {0, 10, 20, 40, 80, 160, 300, 300};
   for (int attempt = 0; attempt < 8; ++attempt) {
-    EXPECT_EQ(DecideRestart(RestartPolicy::kExitCode, Exit(137), attempt).wait,
+    EXPECT_EQ(DecideRestart(TfRestartRules(RestartPolicy::kExitCode), Exit(137), attempt).wait,
               absl::Seconds(seconds[attempt]))
         << attempt;
   }
-  EXPECT_EQ(DecideRestart(RestartPolicy::kExitCode, Exit(137), 1'000'000).wait, absl::Minutes(5));
+  EXPECT_EQ(DecideRestart(TfRestartRules(RestartPolicy::kExitCode), Exit(137), 1'000'000).wait,
+            absl::Minutes(5));
 }
 
 TEST(DecideRestart, DoesNotWaitAfterALongRun) {
   PodFailure failure = Exit(137);
   failure.ran = absl::Minutes(10);
-  EXPECT_EQ(DecideRestart(RestartPolicy::kExitCode, failure, 5).wait, absl::ZeroDuration());
+  EXPECT_EQ(DecideRestart(TfRestartRules(RestartPolicy::kExitCode), failure, 5).wait, absl::ZeroDuration());
 }
 
 TEST(DecideRestart, DoesNotWaitForALostNode) {
-  EXPECT_EQ(DecideRestart(RestartPolicy::kAlways, {.cause = FailureCause::kNodeLost}, 5).wait,
+  EXPECT_EQ(DecideRestart(TfRestartRules(RestartPolicy::kAlways), {.cause = FailureCause::kNodeLost}, 5).wait,
             absl::ZeroDuration());
 }
 

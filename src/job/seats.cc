@@ -10,11 +10,11 @@ namespace {
 
 // Higher is better.
 auto Rank(const JobView& view, const PodView& pod) {
-  return std::tuple(pod.owned, pod.name == PodName(view.name, view.uid, pod.role, pod.index), pod.attempt,
+  return std::tuple(pod.owned, pod.name == PodName(view.Naming(), pod.role, pod.index), pod.attempt,
                     !pod.deletion.has_value());
 }
 auto Rank(const JobView& view, const ServiceView& service) {
-  return std::tuple(service.owned, service.name == PodName(view.name, view.uid, service.role, service.index),
+  return std::tuple(service.owned, service.name == PodName(view.Naming(), service.role, service.index),
                     !service.leaving);
 }
 

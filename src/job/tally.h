@@ -13,12 +13,15 @@ namespace trainyard::job {
 // How the pod of one seat stands.
 enum class Fate : std::uint8_t {
   kCompleted,  // it has done its work
+  kGivenUp,    // it failed, and none is made in its place
   kRuns,
   kStarts,    // it exists and does not run yet
   kMissing,   // there is none
-  kRestarts,  // it failed, or was lost, and is made or started again
+  kRestarts,  // another is made or started, or is about to be, for one that failed or was lost
+  kStale,     // it failed or was lost, or goes with one that was, and is still there
   kLeaves,    // it is being deleted, and another is made once it is gone
 };
+inline constexpr std::size_t kFates = 8;
 
 class Tally {
  public:
@@ -26,6 +29,10 @@ class Tally {
   void AddMissingService() { ++missing_services_; }
 
   int Count(Fate fate) const { return counts_[static_cast<std::size_t>(fate)]; }
+  // In the course of a restart.
+  int CountRestarting() const { return Count(Fate::kRestarts) + Count(Fate::kStale); }
+  // Without a node, or without a pod.
+  int unscheduled() const { return unscheduled_; }
   int wanted() const { return wanted_; }  // seats
   int missing_services() const { return missing_services_; }
   // The role of a seat that is furthest from running; null: all run or have completed.
@@ -34,9 +41,16 @@ class Tally {
   int others() const { return others_; }  // beside the one that is named
   // "worker-1 (ImagePullBackOff) and 2 others".
   std::string PrintWaitingFor() const;
+  // "worker-1 is missing and is made": of the one that is furthest from running.
+  std::string PrintWaiting() const;
+  // "all 3 pods run", "2 of 3 pods run, 1 has completed".
+  std::string PrintRunning() const;
+  // "2 of 3 pods and 3 of 3 services exist".
+  std::string PrintExisting() const;
 
  private:
-  std::array<int, 6> counts_{};
+  std::array<int, kFates> counts_{};
+  int unscheduled_ = 0;
   int wanted_ = 0;
   int missing_services_ = 0;
   const RoleSpec* waiting_role_ = nullptr;

@@ -13,9 +13,10 @@ TEST(TfConfig, HasTheClusterInIndexOrderAndTheTask) {
 }
 
 TEST(PodName, EndsWithThePartOfTheUid) {
-  EXPECT_EQ(PodName("mnist", "0a1b2c3d-0000", "worker", 12), "mnist-worker-12-0a1b2");
-  EXPECT_EQ(LongestPodName("mnist", "worker", 101), PodName("mnist", "0a1b2c3d", "worker", 100).size());
-  EXPECT_EQ(LongestPodName("mnist", "worker", 0), PodName("mnist", "0a1b2c3d", "worker", 0).size());
+  EXPECT_EQ(PodName({"mnist", "0a1b2c3d-0000"}, "worker", 12), "mnist-worker-12-0a1b2");
+  EXPECT_EQ(LongestPodName({"mnist", "0a1b2c3d"}, "worker", 101),
+            PodName({"mnist", "0a1b2c3d"}, "worker", 100).size());
+  EXPECT_EQ(LongestPodName({"mnist", ""}, "worker", 0), PodName({"mnist", ""}, "worker", 0).size());
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "job/members.h"
 #include "job/names.h"
+#include "operator/labels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -45,7 +47,7 @@ class Actor {
   }
   ObjectKey Named(std::string name) const { return {owner_.ns, std::move(name)}; }
   ObjectKey NameOf(std::string_view role, int index) const {
-    return Named(job::PodName(job_.meta.name, job_.meta.uid, role, index));
+    return Named(job::PodName(NamingOf(job_), role, index));
   }
   const ObjectMaker& maker() {
     if (maker_ == nullptr) maker_ = kind_.NewMaker(job_);
@@ -57,16 +59,32 @@ class Actor {
   void Prepare(const job::Action& action, const job::CreatePod& create) {
     ObjectKey key = NameOf(create.role, create.index);
     caches_.pod_writes().ExpectCreation(owner_, key);
-    Add(action, key,
-        kube::CreateOperation(Resource::Pods(), owner_.ns,
-                              maker().MakePod(create.role, create.index, create.attempt)));
+    Add(action, key, kube::CreateOperation(Resource::Pods(), owner_.ns, maker().MakePod(create)));
   }
   void Prepare(const job::Action& action, const job::CreateService& create) {
     ObjectKey key = NameOf(create.role, create.index);
     caches_.service_writes().ExpectCreation(owner_, key);
+    Add(action, key, kube::CreateOperation(Resource::Services(), owner_.ns, maker().MakeService(create)));
+  }
+  // A pod's own deadline, unlike its deletion, leaves its object and its logs.
+  void Prepare(const job::Action& action, const job::StopPod& stop) {
+    const Object patch{
+        {"metadata", Object{{"uid", stop.uid}, {"annotations", Object{{kStoppedAnnotation, stop.why}}}}},
+        {"spec", Object{{"activeDeadlineSeconds", 1}}}};
+    const ObjectKey key = Named(stop.name);
     Add(action, key,
-        kube::CreateOperation(Resource::Services(), owner_.ns,
-                              maker().MakeService(create.role, create.index)));
+        kube::PatchOperation(Resource::Pods(), key, PrintJson(patch), {.type = kube::PatchType::kMerge}));
+  }
+  void Prepare(const job::Action& action, const job::WriteMembers& write) {
+    const ObjectKey key = Named(job::MembersName(job_.meta.name));
+    std::string text = maker().MakeMembers(write);
+    Add(action, key,
+        write.version.empty() ? kube::CreateOperation(Resource::ConfigMaps(), owner_.ns, std::move(text))
+                              : kube::UpdateOperation(Resource::ConfigMaps(), key, std::move(text)));
+  }
+  void Prepare(const job::Action& action, const job::DeleteMembers& remove) {
+    const ObjectKey key = Named(job::MembersName(job_.meta.name));
+    Add(action, key, kube::DeleteOperation(Resource::ConfigMaps(), key, {.uid = remove.uid}));
   }
   void Prepare(const job::Action& action, const job::DeletePod& remove) {
     ObjectKey key = Named(remove.name);
@@ -128,6 +146,24 @@ class Actor {
   void Settle(const Step& step, const job::DeleteService& remove, const absl::StatusOr<std::string>& answer) {
     if (Deleted(step, caches_.service_writes(), remove.uid, "service", answer.status()))
       ++result_.services_deleted;
+  }
+  void Settle(const Step& step, const job::StopPod&, const absl::StatusOr<std::string>& answer) {
+    Adopted(step, caches_.pod_writes(), "pod", answer);
+  }
+  void Settle(const Step& step, const job::WriteMembers& write, const absl::StatusOr<std::string>& answer) {
+    // Somebody has written it meanwhile, and the watch will tell; or somebody else's has its name.
+    if (!answer.ok() && kube::IsAlreadyExists(answer.status()) && write.version.empty()) {
+      const auto meta = ReadMeta(api_, Resource::ConfigMaps(), step.object);
+      const bool ours = meta.ok() && meta->controller && meta->controller->uid == job_.meta.uid;
+      if (!ours) Fail("configmap", step, absl::AlreadyExistsError("exists and does not belong to the job"));
+      return;
+    }
+    Adopted(step, caches_.member_writes(), "configmap", answer);
+  }
+  void Settle(const Step& step, const job::DeleteMembers&, const absl::StatusOr<std::string>& answer) {
+    if (answer.ok()) return Done(step);
+    if (!kube::IsNotFound(answer.status()) && !kube::IsConflict(answer.status()))
+      Fail("configmap", step, answer.status());
   }
   void Settle(const Step& step, const job::AdoptPod&, const absl::StatusOr<std::string>& answer) {
     Adopted(step, caches_.pod_writes(), "pod", answer);

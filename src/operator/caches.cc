@@ -1,9 +1,11 @@
 #include "operator/caches.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
+#include "job/members.h"
 #include "operator/labels.h"
 
 namespace trainyard::ops {
@@ -45,7 +47,8 @@ bool IsOwnWrite(const kube::Change<CompactJob>& change) {
 kube::MetaOptions KeptOf(const Kind& kind) {
   std::vector<std::string> labels = kind.place_labels();
   labels.emplace_back(kJobUidLabel);
-  return {.annotations = {std::string(kAttemptAnnotation)}, .labels = std::move(labels)};
+  return {.annotations = {std::string(kAttemptAnnotation), std::string(kStoppedAnnotation)},
+          .labels = std::move(labels)};
 }
 
 kube::WatcherOptions Watching(const kube::Resource& resource, std::string ns, std::string_view labels = "") {
@@ -63,6 +66,8 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& op
       job_writes_(clock),
       pod_writes_(clock),
       service_writes_(clock),
+      member_writes_(clock),
+      accelerators_(options.accelerators),
       jobs_(api, clock, IdSource(NextSeed()), Watching(kind.resource(), options.ns),
             [this](std::string json) { return kind_.Decode(std::move(json)); }),
       pods_(api, clock, IdSource(NextSeed()),
@@ -95,38 +100,48 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& op
   });
   services_.OnVersion([this](std::string_view version) { service_writes_.SeenUpTo(version); });
   nodes_.OnChange([this](const auto& change) { NodeChanged(change); });
+  if (!kind.has_members()) return;
+  members_.emplace(api, clock, IdSource(NextSeed()),
+                   Watching(kube::Resource::ConfigMaps(), options.ns, kind.label_selector()), ParseMembers);
+  members_->OnChange([this](const auto& change) {
+    member_writes_.Seen(change);
+    ChildChanged(change);
+  });
+  members_->OnVersion([this](std::string_view version) { member_writes_.SeenUpTo(version); });
 }
 
 std::uint64_t Caches::NextSeed() { return seeds_.Next(); }
 
+std::vector<kube::InformerBase*> Caches::Informers() {
+  std::vector<kube::InformerBase*> all{&jobs_, &pods_, &services_, &nodes_};
+  if (members_) all.push_back(&*members_);
+  return all;
+}
+
 void Caches::Start() {
-  jobs_.Start();
-  pods_.Start();
-  services_.Start();
-  nodes_.Start();
+  for (kube::InformerBase* informer : Informers()) informer->Start();
 }
 
 void Caches::Stop() {
-  jobs_.Stop();
-  pods_.Stop();
-  services_.Stop();
-  nodes_.Stop();
+  for (kube::InformerBase* informer : Informers()) informer->Stop();
 }
 
 // Without the nodes: who may not see them works all the same, and takes none for lost.
 absl::Status Caches::WaitForSync(absl::Duration timeout) {
   TY_RETURN_IF_ERROR(jobs_.WaitForSync(timeout));
   TY_RETURN_IF_ERROR(pods_.WaitForSync(timeout));
-  return services_.WaitForSync(timeout);
+  TY_RETURN_IF_ERROR(services_.WaitForSync(timeout));
+  return members_ ? members_->WaitForSync(timeout) : absl::OkStatus();
 }
 
-bool Caches::HasSynced() const { return jobs_.HasSynced() && pods_.HasSynced() && services_.HasSynced(); }
+bool Caches::HasSynced() const {
+  return jobs_.HasSynced() && pods_.HasSynced() && services_.HasSynced() &&
+         (!members_ || members_->HasSynced());
+}
 
 bool Caches::Step() {
   bool came = false;
-  for (kube::InformerBase* informer :
-       {static_cast<kube::InformerBase*>(&jobs_), static_cast<kube::InformerBase*>(&pods_),
-        static_cast<kube::InformerBase*>(&services_), static_cast<kube::InformerBase*>(&nodes_)}) {
+  for (kube::InformerBase* informer : Informers()) {
     const auto progress = informer->Step(absl::ZeroDuration());
     came |= !progress.idle && progress.wait == absl::ZeroDuration();
   }
@@ -135,7 +150,7 @@ bool Caches::Step() {
 
 kube::Expectations::Verdict Caches::Check(const kube::ObjectKey& job) {
   kube::Expectations::Verdict verdict = job_writes_.Check(job);
-  for (kube::Expectations* writes : {&pod_writes_, &service_writes_}) {
+  for (kube::Expectations* writes : {&pod_writes_, &service_writes_, &member_writes_}) {
     kube::Expectations::Verdict other = writes->Check(job);
     if (!other.caught_up) {
       verdict.wait = verdict.caught_up ? other.wait : std::min(verdict.wait, other.wait);
@@ -156,13 +171,13 @@ job::JobView Caches::Observe(const CompactJob& job) {
                     .invalid = job.invalid,
                     .status = job.status};
   const std::string orphan = OrphanIndex(view.ns, view.name);
-  const auto find_node = [this](std::string_view name) { return FindNode(name); };
+  const auto find_node = [this](const kube::CompactPod& pod) { return FindNode(pod); };
   for (const std::string_view owner : {std::string_view(job.meta.uid), std::string_view(orphan)}) {
     for (const auto& pod : pods_.cache().ListBy(pods_by_owner_, owner)) {
       if (owner == orphan && !MayAdopt(pod->meta, job)) continue;
       auto place = kind_.FindPlace(pod->meta);
       if (!place) continue;
-      view.pods.push_back(ObservePod(*pod, *std::move(place), kind_.main_container(), find_node));
+      view.pods.push_back(ObservePod(*pod, *std::move(place), kind_, find_node));
     }
     for (const auto& service : services_.cache().ListBy(services_by_owner_, owner)) {
       if (owner == orphan && !MayAdopt(service->meta, job)) continue;
@@ -171,11 +186,42 @@ job::JobView Caches::Observe(const CompactJob& job) {
       view.services.push_back(ObserveService(*service, *std::move(place)));
     }
   }
+  ObserveMembers(job, view);
+  const bool accelerated = std::ranges::any_of(job.spec.roles, &job::RoleSpec::accelerated);
+  if (accelerated) {
+    for (const auto& node : nodes_.cache().List()) {
+      if (!accelerators_.FindMark(*node).empty()) view.avoid_nodes.push_back(node->meta.name);
+    }
+    std::ranges::sort(view.avoid_nodes);
+  }
   return view;
 }
 
-NodeSight Caches::FindNode(std::string_view name) {
-  if (const auto node = nodes_.cache().Get({"", std::string(name)})) return ObserveNode(*node);
+void Caches::ObserveMembers(const CompactJob& job, job::JobView& view) const {
+  if (!members_) return;
+  const auto found =
+      members_->cache().Get({std::string(job.meta.ns.view()), job::MembersName(job.meta.name)});
+  if (found == nullptr || !found->meta.controller || found->meta.controller->uid != job.meta.uid) return;
+  view.members = ops::ObserveMembers(*found);
+}
+
+NodeSight Caches::FindNode(const kube::CompactPod& pod) {
+  const auto node = nodes_.cache().Get({"", std::string(pod.node.view())});
+  if (node == nullptr) return FindMissingNode(pod.node);
+  NodeSight sight = ObserveNode(*node);
+  sight.accelerator_trouble = FindAcceleratorTrouble(*node, pod);
+  return sight;
+}
+
+std::string Caches::FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod) {
+  const std::vector<std::string> asked = accelerators_.FindAsked(pod.requests);
+  if (asked.empty()) return "";
+  std::vector<std::shared_ptr<const kube::CompactPod>> bound =
+      pods_.cache().ListBy(pods_by_node_, node.meta.name);
+  return accelerators_.FindTrouble(node, asked, bound);
+}
+
+NodeSight Caches::FindMissingNode(std::string_view name) {
   if (!nodes_.HasSynced()) return {};
   {
     MutexLock lock(mu_);
@@ -193,7 +239,8 @@ void Caches::JobChanged(const kube::Change<CompactJob>& change) {
   job_writes_.Seen(change);
   const kube::ObjectKey key = change.Any().meta.Key();
   if (change.after == nullptr) {  // one of the same name that follows is another
-    for (kube::Expectations* writes : {&job_writes_, &pod_writes_, &service_writes_}) writes->Forget(key);
+    for (kube::Expectations* writes : {&job_writes_, &pod_writes_, &service_writes_, &member_writes_})
+      writes->Forget(key);
   }
   wake_(key, IsOwnWrite(change) ? News::kOwnWrite : News::kChange);
 }
@@ -223,7 +270,10 @@ void Caches::NodeChanged(const kube::Change<kube::CompactNode>& change) {
     gone_nodes_.erase(name);
   }
   const bool same = change.before != nullptr && change.after != nullptr &&
-                    change.before->IsReady() == change.after->IsReady();
+                    change.before->IsReady() == change.after->IsReady() &&
+                    change.before->troubles == change.after->troubles &&
+                    change.before->taints == change.after->taints &&
+                    change.before->allocatable == change.after->allocatable;
   if (same) return;
   for (const auto& pod : pods_.cache().ListBy(pods_by_node_, name)) WakeOwner(*pod);
 }

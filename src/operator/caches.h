@@ -18,6 +18,7 @@
 #include "kube/informer.h"
 #include "kube/node.h"
 #include "kube/pod.h"
+#include "operator/accelerators.h"
 #include "operator/kind.h"
 #include "operator/observe.h"
 
@@ -28,6 +29,7 @@ class Caches {
  public:
   struct Options {
     std::string ns;  // empty: all
+    AcceleratorSigns accelerators;
     std::optional<std::uint64_t> seed;
   };
   // What happened to a job. kOwnWrite: nothing but that its status was stored; who waits for that wants to
@@ -70,12 +72,18 @@ class Caches {
   kube::Expectations& job_writes() { return job_writes_; }
   kube::Expectations& pod_writes() { return pod_writes_; }
   kube::Expectations& service_writes() { return service_writes_; }
+  kube::Expectations& member_writes() { return member_writes_; }
   // Whether the caches have all of the job's writes.
   kube::Expectations::Verdict Check(const kube::ObjectKey& job);
 
  private:
   std::uint64_t NextSeed();
-  NodeSight FindNode(std::string_view name);
+  NodeSight FindNode(const kube::CompactPod& pod);
+  // Of one that the cache does not have.
+  NodeSight FindMissingNode(std::string_view name);
+  std::string FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod);
+  std::vector<kube::InformerBase*> Informers();
+  void ObserveMembers(const CompactJob& job, job::JobView& view) const;
   void JobChanged(const kube::Change<CompactJob>& change);
   template <typename T>
   void ChildChanged(const kube::Change<T>& change);
@@ -90,10 +98,13 @@ class Caches {
   kube::Expectations job_writes_;
   kube::Expectations pod_writes_;
   kube::Expectations service_writes_;
+  kube::Expectations member_writes_;
+  const AcceleratorSigns accelerators_;
   kube::Informer<CompactJob> jobs_;
   kube::Informer<kube::CompactPod> pods_;
   kube::Informer<ServiceMeta> services_;
   kube::Informer<kube::CompactNode> nodes_;
+  std::optional<kube::Informer<MembersObject>> members_;  // of a kind that has them
   kube::Cache<kube::CompactPod>::Index pods_by_owner_ = 0;
   kube::Cache<kube::CompactPod>::Index pods_by_node_ = 0;
   kube::Cache<ServiceMeta>::Index services_by_owner_ = 0;

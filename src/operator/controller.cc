@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "job/telling.h"
 
 namespace trainyard::ops {
 namespace {
@@ -40,7 +41,8 @@ std::string Join(const std::vector<std::string>& parts, std::size_t most) {
 bool Creates(const job::JobPlan& plan) {
   return std::ranges::any_of(plan.actions, [](const job::Action& action) {
     return std::holds_alternative<job::CreatePod>(action) ||
-           std::holds_alternative<job::CreateService>(action);
+           std::holds_alternative<job::CreateService>(action) ||
+           std::holds_alternative<job::WriteMembers>(action);
   });
 }
 
@@ -88,7 +90,8 @@ Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, kube::Eve
       metrics_(metrics),
       options_(std::move(options)),
       seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
-      caches_(api, clock, kind, {.ns = options_.ns, .seed = options_.seed},
+      caches_(api, clock, kind,
+              {.ns = options_.ns, .accelerators = options_.accelerators, .seed = options_.seed},
               [this](const kube::ObjectKey& key, Caches::News news) { Wake(key, news); }) {}
 
 Controller::~Controller() { Stop(); }
@@ -157,10 +160,11 @@ kube::WorkQueue::Counts Controller::CountQueue() const {
 
 std::map<std::string, int> Controller::CountJobs() const {
   std::map<std::string, int> counts{{"New", 0}};
-  for (const job::State state : job::kStates) counts[std::string(job::Print(state))] = 0;
+  for (const job::State state : job::StatesOf(kind_.telling()))
+    counts[std::string(job::StateName(kind_.telling(), state))] = 0;
   for (const auto& job : caches_.ListJobs()) {
     const job::Condition* current = job->status.Current();
-    ++counts[current == nullptr ? "New" : std::string(job::Print(current->type))];
+    ++counts[current == nullptr ? "New" : std::string(job::StateName(kind_.telling(), current->type))];
   }
   return counts;
 }
@@ -192,7 +196,7 @@ kube::Pass Controller::Reconcile(const kube::ObjectKey& key) {
 kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& job) {
   const absl::Time now = clock_.Now();
   job::JobView view = caches_.Observe(job);
-  view.node_grace = options_.node_grace;
+  view.policies = options_.policies;
   job::JobPlan plan = Plan(view, now);
   const bool lives = !job.status.IsFinished() && !view.leaving;
   const bool due = lives && TakeRecord(key, now);

@@ -36,7 +36,8 @@ struct ControllerOptions {
   std::string ns;  // empty: all
   absl::Duration reconcile_period = absl::Seconds(15);
   absl::Duration longest_period = absl::Minutes(5);
-  absl::Duration node_grace = absl::Seconds(30);  // a node that is not ready for so long is lost
+  job::Policies policies;
+  AcceleratorSigns accelerators;
   int workers = 16;
   std::optional<std::uint64_t> seed;  // of back-offs; unset: the system's entropy
 };

@@ -9,8 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "base/document.h"
+#include "job/action.h"
 #include "job/job_spec.h"
 #include "job/job_status.h"
+#include "job/names.h"
 #include "kube/object_meta.h"
 #include "kube/resource.h"
 
@@ -24,6 +26,9 @@ struct CompactJob {
   job::JobStatus status;
   std::string spec_text;  // JSON, with the pods' templates; empty once the job has ended
 };
+
+// What the job's objects are called.
+job::NameRule NamingOf(const CompactJob& job);
 
 // The reference by which an object belongs to the job, and goes with it.
 Object OwnerReference(const kube::Resource& kind, const kube::ObjectMeta& job);
@@ -40,9 +45,11 @@ struct Place {
 class ObjectMaker {
  public:
   virtual ~ObjectMaker() = default;
-  // JSON texts. `role` is one of the spec's, `index` one of its indexes.
-  virtual std::string MakePod(std::string_view role, int index, int attempt) const = 0;
-  virtual std::string MakeService(std::string_view role, int index) const = 0;
+  // JSON texts. The role is one of the spec's, the index one of its indexes.
+  virtual std::string MakePod(const job::CreatePod& create) const = 0;
+  virtual std::string MakeService(const job::CreateService& create) const = 0;
+  // Of a kind that has members.
+  virtual std::string MakeMembers(const job::WriteMembers& write) const;
 };
 
 class Kind {
@@ -50,8 +57,14 @@ class Kind {
   virtual ~Kind() = default;
 
   virtual const kube::Resource& resource() const = 0;
-  // The container that does the work of a pod.
-  virtual std::string_view main_container() const = 0;
+  // As users name it on the command line: "tfjob", "tfjobs", "tfj".
+  virtual const std::vector<std::string>& names() const = 0;
+  // Whether the container of that name does the work of a pod.
+  virtual bool IsMain(std::string_view container) const = 0;
+  // Whether there is an object for each job that tells its members of each other.
+  virtual bool has_members() const { return false; }
+  // The states that its jobs have, and what it calls them.
+  virtual job::Telling telling() const = 0;
   // That pods and services of all jobs of the kind carry.
   virtual std::string_view label_selector() const = 0;
   // What FindPlace() looks at.

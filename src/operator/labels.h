@@ -9,4 +9,7 @@ inline constexpr std::string_view kJobUidLabel = "trainyard.dev/job-uid";
 // How often the pod of this index was made again before.
 inline constexpr std::string_view kAttemptAnnotation = "trainyard.dev/attempt";
 
+// Why it was told to end while its object stays.
+inline constexpr std::string_view kStoppedAnnotation = "trainyard.dev/stopped";
+
 }  // namespace trainyard::ops

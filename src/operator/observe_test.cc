@@ -2,20 +2,23 @@
 
 #include "base/text.h"
 #include "gtest/gtest.h"
+#include "operator/aijob.h"
+#include "operator/tfjob.h"
 
 namespace trainyard::ops {
 namespace {
 
 const absl::Time kTen = absl::FromUnixSeconds(1'714'557'600);  // 2024-05-01T10:00:00Z
 
-job::PodView Observe(std::string_view spec, std::string_view status, std::string_view metadata = "") {
+job::PodView Observe(std::string_view spec, std::string_view status, std::string_view metadata = "",
+                     const Kind& kind = TfJobKind()) {
   const auto pod =
       kube::ParsePod(R"({"metadata":{"name":"p","uid":"u")" + std::string(metadata) + R"(},"spec":)" +
                          std::string(spec) + R"(,"status":)" + std::string(status) + "}",
                      {.annotations = {"trainyard.dev/attempt"}});
   EXPECT_TRUE(pod.ok()) << pod.status();
-  return ObservePod(*pod, {.job = "j", .role = "worker", .index = 1}, "tensorflow",
-                    [](std::string_view) { return NodeSight{.health = job::NodeHealth::kReady}; });
+  return ObservePod(*pod, {.job = "j", .role = "worker", .index = 1}, kind,
+                    [](const kube::CompactPod&) { return NodeSight{.health = job::NodeHealth::kReady}; });
 }
 
 constexpr std::string_view kNode = R"({"nodeName":"node-2"})";

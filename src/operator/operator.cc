@@ -2,14 +2,15 @@
 
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/leader_election.h"
+#include "operator/kinds.h"
 #include "operator/metered_transport.h"
 #include "operator/status_server.h"
-#include "operator/tfjob.h"
 
 namespace trainyard::ops {
 namespace {
@@ -26,15 +27,20 @@ class RunningOperator final : public Operator {
         api_(transport_, clock, IdSource(ids_.Next())),
         events_(api_, clock, IdSource(ids_.Next()),
                 {.component = "trainyard-operator", .instance = identity_}),
-        controller_(api_, clock, kind_, events_, metrics_, options_.controller),
-        clock_(clock) {}
+        kinds_(AllKinds(options_.controller.accelerators.resources)),
+        clock_(clock) {
+    for (const auto& kind : kinds_) {
+      controllers_.push_back(
+          std::make_unique<Controller>(api_, clock, *kind, events_, metrics_, options_.controller));
+    }
+  }
 
   ~RunningOperator() override {
     health_server_.reset();
     metrics_server_.reset();
     metrics_.ForgetWatched();
     elector_.reset();  // stops the work, then gives the lease away
-    controller_.Stop();
+    for (const auto& controller : controllers_) controller->Stop();
     events_.Stop(absl::Milliseconds(200));
   }
 
@@ -44,12 +50,14 @@ class RunningOperator final : public Operator {
                                    .renew_deadline = options_.renew_deadline,
                                    .retry_period = options_.retry_period};
     if (options_.leader_elect) TY_RETURN_IF_ERROR(kube::Validate(election));
-    metrics_.WatchJobs(kind_.resource().kind, [this] { return controller_.CountJobs(); });
-    metrics_.WatchQueue([this] { return controller_.CountQueue(); });
+    for (std::size_t i = 0; i < kinds_.size(); ++i) {
+      metrics_.WatchJobs(kinds_[i]->resource().kind, [this, i] { return controllers_[i]->CountJobs(); });
+    }
+    metrics_.WatchQueue([this] { return CountQueues(); });
     metrics_.WatchLeading([this] { return IsWorking(); });
     TY_RETURN_IF_ERROR(OpenServers());
     events_.Start();
-    controller_.Start();
+    for (const auto& controller : controllers_) controller->Start();
     if (!options_.leader_elect) {
       StartWork();
       return absl::OkStatus();
@@ -64,7 +72,10 @@ class RunningOperator final : public Operator {
   }
 
   bool IsWorking() const override { return working_; }
-  absl::Status WaitForSync(absl::Duration timeout) override { return controller_.WaitForSync(timeout); }
+  absl::Status WaitForSync(absl::Duration timeout) override {
+    for (const auto& controller : controllers_) TY_RETURN_IF_ERROR(controller->WaitForSync(timeout));
+    return absl::OkStatus();
+  }
   std::string PrintMetrics() const override { return metrics_.Print(); }
   std::uint16_t metrics_port() const override {
     return metrics_server_ == nullptr ? 0 : metrics_server_->port();
@@ -76,13 +87,24 @@ class RunningOperator final : public Operator {
  private:
   void StartWork() {
     working_ = true;
-    controller_.StartWork();
+    for (const auto& controller : controllers_) controller->StartWork();
     log::Info("the operator works", {{"identity", identity_}});
   }
   void StopWork() {
-    controller_.StopWork();
+    for (const auto& controller : controllers_) controller->StopWork();
     working_ = false;
     log::Info("the operator rests", {{"identity", identity_}});
+  }
+
+  kube::WorkQueue::Counts CountQueues() const {
+    kube::WorkQueue::Counts sum;
+    for (const auto& controller : controllers_) {
+      const kube::WorkQueue::Counts counts = controller->CountQueue();
+      sum.ready += counts.ready;
+      sum.later += counts.later;
+      sum.running += counts.running;
+    }
+    return sum;
   }
 
   absl::Status OpenServers() {
@@ -104,7 +126,7 @@ class RunningOperator final : public Operator {
   }
 
   StatusPage Readiness() {
-    const absl::Status synced = controller_.WaitForSync(absl::ZeroDuration());
+    const absl::Status synced = WaitForSync(absl::ZeroDuration());
     if (synced.ok()) return {.body = "ok\n"};
     return {.code = 503, .body = StrCat(Message(synced), "\n")};
   }
@@ -116,8 +138,8 @@ class RunningOperator final : public Operator {
   MeteredTransport transport_;
   kube::Api api_;
   kube::EventRecorder events_;
-  const TfJobKind kind_;
-  Controller controller_;
+  const std::vector<std::unique_ptr<Kind>> kinds_;
+  std::vector<std::unique_ptr<Controller>> controllers_;  // by kind
   Clock& clock_;
   std::atomic<bool> working_ = false;
   std::unique_ptr<kube::LeaderElector> elector_;

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "job/telling.h"
 #include "operator/caches.h"
 
 namespace trainyard::ops {
@@ -11,9 +12,9 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
-std::string StateOf(const job::JobStatus& status) {
+std::string StateOf(const job::JobView& view, const job::JobStatus& status) {
   const job::Condition* current = status.Current();
-  return current == nullptr ? "New" : std::string(job::Print(current->type));
+  return current == nullptr ? "New" : std::string(job::StateName(view.spec.telling, current->type));
 }
 
 // What the plan has to say of the job: the state that it is in, or on the way to.
@@ -75,8 +76,9 @@ absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& c
 }
 
 std::string PrintPlan(const job::JobView& view, const job::JobPlan& plan) {
-  std::string out = StrCat(view.spec.kind, " ", view.ns, "/", view.name, ": ", StateOf(view.status));
-  if (StateOf(plan.status) != StateOf(view.status)) StrAppend(out, " -> ", StateOf(plan.status));
+  std::string out = StrCat(view.spec.kind, " ", view.ns, "/", view.name, ": ", StateOf(view, view.status));
+  if (StateOf(view, plan.status) != StateOf(view, view.status))
+    StrAppend(out, " -> ", StateOf(view, plan.status));
   StrAppend(out, "\n");
   if (const std::string message = MessageOf(plan.status); !message.empty())
     StrAppend(out, "  ", message, "\n");
@@ -98,8 +100,8 @@ Document PlanToJson(const job::JobView& view, const job::JobPlan& plan) {
   Object out{{"kind", view.spec.kind},
              {"namespace", view.ns},
              {"name", view.name},
-             {"state", StateOf(view.status)},
-             {"nextState", StateOf(plan.status)},
+             {"state", StateOf(view, view.status)},
+             {"nextState", StateOf(view, plan.status)},
              {"message", MessageOf(plan.status)},
              {"actions", std::move(actions)}};
   if (plan.wake_after) out["wakeAfterSeconds"] = absl::ToDoubleSeconds(*plan.wake_after);

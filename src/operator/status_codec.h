@@ -1,6 +1,12 @@
 // The parts of a job's status that all kinds share, to and from JSON.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/time/time.h"
 #include "base/document.h"
 #include "job/job_status.h"
 
@@ -10,5 +16,21 @@ namespace trainyard::ops {
 Document PrintJobStatus(const job::JobStatus& status, std::string_view counters);
 // What cannot be read is left out: somebody else wrote it.
 job::JobStatus ParseJobStatus(const Document* status, std::string_view counters);
+
+// ---- parts, for kinds that put them together otherwise
+
+std::optional<absl::Time> TimeAt(const Document& document, Path path);
+void AddTime(Object& object, std::string_view key, const std::optional<absl::Time>& time);
+int CountAt(const Document& document, Path path);              // 0 if there is none, or a negative one
+std::int64_t LongAt(const Document& document, Path path);      // the same
+job::IndexSet IndexesAt(const Document& document, Path path);  // empty if there are none
+
+// What is known of a role's restarts; empty: there were none.
+Object PrintRestarts(const job::RoleStatus& role);
+void ParseRestarts(const Document& document, job::RoleStatus& role);
+
+// The number of pods that run, of all: "3/4".
+std::string PrintReady(const job::JobStatus& status);
+void ParseReady(std::string_view text, job::JobStatus& status);
 
 }  // namespace trainyard::ops

@@ -10,6 +10,7 @@
 #include "job/names.h"
 #include "job/tf_config.h"
 #include "operator/labels.h"
+#include "operator/pod_template.h"
 #include "operator/status_codec.h"
 #include "operator/tfjob_spec.h"
 
@@ -40,14 +41,14 @@ Object PrintLabels(const kube::ObjectMeta& job, const Place& place) {
           {kJobUidLabel, job.uid}};
 }
 
-std::string_view PodRestartPolicy(job::RestartPolicy policy) {
-  switch (policy) {
-    case job::RestartPolicy::kAlways:
+// What is not restarted by the kubelet is by us, or not at all.
+std::string_view PodRestartPolicy(job::InPlace in_place) {
+  switch (in_place) {
+    case job::InPlace::kEverything:
       return "Always";
-    case job::RestartPolicy::kOnFailure:
+    case job::InPlace::kFailures:
       return "OnFailure";
-    case job::RestartPolicy::kNever:
-    case job::RestartPolicy::kExitCode:  // restarted by us, not by the kubelet
+    case job::InPlace::kNothing:
       return "Never";
   }
   return "Never";
@@ -55,12 +56,6 @@ std::string_view PodRestartPolicy(job::RestartPolicy policy) {
 
 // What TensorFlow calls the task of a role.
 std::string_view TaskType(std::string_view role) { return role == kEval ? "evaluator" : role; }
-
-Array& MakeArrayAt(Object& object, std::string_view key) {
-  Document& member = object[key];
-  if (!member.is_array()) member = Array();
-  return member.get_array();
-}
 
 class TfObjectMaker final : public ObjectMaker {
  public:
@@ -72,7 +67,7 @@ class TfObjectMaker final : public ObjectMaker {
       TY_CHECK(replica != nullptr, "a role has no replica spec");
       Role& made = roles_[role.slug];
       made.port = FindTfPort(*replica);
-      made.restart = PodRestartPolicy(role.restart);
+      made.restart = PodRestartPolicy(role.restart.in_place);
       made.pod_template = Find(*replica, {"template"});
       TY_CHECK(made.pod_template != nullptr, "a role has no template");
       // The evaluator follows the others' checkpoints, and nobody speaks with it.
@@ -89,57 +84,31 @@ class TfObjectMaker final : public ObjectMaker {
     cluster_ = job::PrintTfCluster(groups);
   }
 
-  std::string MakePod(std::string_view role, int index, int attempt) const override {
-    const Role& from = roles_.at(std::string(role));
-    const Place place{.job = job_.meta.name, .role = std::string(role), .index = index};
-    Document pod(Object{{"apiVersion", "v1"}, {"kind", "Pod"}});
-    Object& object = pod.get_object();
-    Object& metadata = (object["metadata"] = Object()).get_object();
-    metadata["name"] = Name(role, index);
-    metadata["namespace"] = job_.meta.ns.view();
-    Object labels;
-    if (const Object* own = ObjectAt(*from.pod_template, {"metadata", "labels"})) labels = *own;
-    for (auto& label : PrintLabels(job_.meta, place)) labels[label.key()] = std::move(label.value());
-    metadata["labels"] = std::move(labels);
-    Object annotations;
-    if (const Object* own = ObjectAt(*from.pod_template, {"metadata", "annotations"})) annotations = *own;
-    annotations[kAttemptAnnotation] = StrCat(attempt);
-    metadata["annotations"] = std::move(annotations);
-    if (const Array* own = ArrayAt(*from.pod_template, {"metadata", "finalizers"}))
-      metadata["finalizers"] = *own;
-    metadata["ownerReferences"] = Array{OwnerReference(TfJobs(), job_.meta)};
-
-    Object& spec = (object["spec"] = Object()).get_object();
-    if (const Object* own = ObjectAt(*from.pod_template, {"spec"})) spec = *own;
+  std::string MakePod(const job::CreatePod& create) const override {
+    const Role& from = roles_.at(create.role);
+    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    Document pod = PodFromTemplate(*from.pod_template, {.name = Name(create.role, create.index),
+                                                        .ns = job_.meta.ns.view(),
+                                                        .labels = PrintLabels(job_.meta, place),
+                                                        .attempt = create.attempt,
+                                                        .owner = OwnerReference(TfJobs(), job_.meta)});
+    Object& spec = MakeObjectAt(pod, {"spec"});
     spec["restartPolicy"] = from.restart;
-    for (const std::string_view list : {"initContainers", "containers"}) {
-      Document* containers = spec.if_contains(list);
-      if (containers == nullptr || !containers->is_array()) continue;
-      for (Document& container : containers->get_array()) {
-        if (container.is_object()) FillContainer(container.get_object(), from, place, attempt);
-      }
-    }
+    ForEachContainer(spec, [&](Object& container, ContainerKind) {
+      FillContainer(container, from, place, create.attempt);
+    });
     return PrintJson(pod);
   }
 
-  std::string MakeService(std::string_view role, int index) const override {
-    const Role& from = roles_.at(std::string(role));
-    const Place place{.job = job_.meta.name, .role = std::string(role), .index = index};
-    const Object labels = PrintLabels(job_.meta, place);
-    return PrintJson(Object{
-        {"apiVersion", "v1"},
-        {"kind", "Service"},
-        {"metadata", Object{{"name", Name(role, index)},
-                            {"namespace", job_.meta.ns.view()},
-                            {"labels", labels},
-                            {"ownerReferences", Array{OwnerReference(TfJobs(), job_.meta)}}}},
-        // Peers look each other up while they start, so that an address is there before its pod is ready.
-        {"spec",
-         Object{{"clusterIP", "None"},
-                {"publishNotReadyAddresses", true},
-                {"selector", labels},
-                {"ports",
-                 Array{Object{{"name", kTfPortName}, {"port", from.port}, {"targetPort", from.port}}}}}}});
+  std::string MakeService(const job::CreateService& create) const override {
+    const Role& from = roles_.at(create.role);
+    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    return PrintJson(HeadlessService(
+        {.name = Name(create.role, create.index),
+         .ns = job_.meta.ns.view(),
+         .labels = PrintLabels(job_.meta, place),
+         .owner = OwnerReference(TfJobs(), job_.meta)},
+        Array{Object{{"name", kTfPortName}, {"port", from.port}, {"targetPort", from.port}}}));
   }
 
  private:
@@ -150,7 +119,7 @@ class TfObjectMaker final : public ObjectMaker {
   };
 
   std::string Name(std::string_view role, int index) const {
-    return job::PodName(job_.meta.name, job_.meta.uid, role, index);
+    return job::PodName(NamingOf(job_), role, index);
   }
 
   void FillContainer(Object& container, const Role& from, const Place& place, int attempt) const {
@@ -181,7 +150,12 @@ class TfObjectMaker final : public ObjectMaker {
 
 const kube::Resource& TfJobKind::resource() const { return TfJobs(); }
 
-std::string_view TfJobKind::main_container() const { return kTensorflow; }
+const std::vector<std::string>& TfJobKind::names() const {
+  static const auto* const names = new std::vector<std::string>{"tfjob", "tfjobs", "tfj"};
+  return *names;
+}
+
+bool TfJobKind::IsMain(std::string_view container) const { return container == kTensorflow; }
 
 std::string_view TfJobKind::label_selector() const { return "group_name=kubeflow.org"; }
 

@@ -8,7 +8,9 @@ namespace trainyard::ops {
 class TfJobKind final : public Kind {
  public:
   const kube::Resource& resource() const override;
-  std::string_view main_container() const override;
+  const std::vector<std::string>& names() const override;
+  bool IsMain(std::string_view container) const override;
+  job::Telling telling() const override { return job::Telling::kByState; }
   std::string_view label_selector() const override;
   std::vector<std::string> place_labels() const override;
   std::optional<Place> FindPlace(const kube::ObjectMeta& meta) const override;

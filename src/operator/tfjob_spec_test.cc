@@ -31,7 +31,7 @@ TEST(TfJobSpec, HasTheDefaultsOfTheKind) {
   ASSERT_EQ(spec.invalid, "");
   ASSERT_EQ(spec.spec.roles.size(), 1U);
   EXPECT_EQ(spec.spec.roles[0].replicas, 1);
-  EXPECT_EQ(spec.spec.roles[0].restart, job::RestartPolicy::kAlways);
+  EXPECT_EQ(spec.spec.roles[0].restart.policy, job::RestartPolicy::kAlways);
   EXPECT_EQ(spec.spec.clean, job::CleanPolicy::kRunning);
   EXPECT_FALSE(spec.spec.ttl || spec.spec.deadline || spec.spec.restart_limit || spec.spec.suspend);
 }
@@ -67,7 +67,7 @@ TEST(TfJobSpec, ReadsEveryPolicy) {
                  "cleanPodPolicy: None, ttlSecondsAfterFinished: 0, activeDeadlineSeconds: 60, "
                  "backoffLimit: 5, suspend: true"));
   ASSERT_EQ(spec.invalid, "");
-  EXPECT_EQ(spec.spec.roles[0].restart, job::RestartPolicy::kExitCode);
+  EXPECT_EQ(spec.spec.roles[0].restart.policy, job::RestartPolicy::kExitCode);
   EXPECT_EQ(spec.spec.clean, job::CleanPolicy::kNone);
   EXPECT_EQ(spec.spec.ttl, absl::ZeroDuration());
   EXPECT_EQ(spec.spec.deadline, absl::Minutes(1));

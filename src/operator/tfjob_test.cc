@@ -12,7 +12,9 @@ using testing::ElementsAre;
 CompactJob Decoded(const Object& job) { return TfJobKind().Decode(PrintJson(job)).value(); }
 
 Document Pod(const CompactJob& job, std::string_view role, int index, int attempt = 0) {
-  return ParseJson(TfJobKind().NewMaker(job)->MakePod(role, index, attempt)).value();
+  return ParseJson(TfJobKind().NewMaker(job)->MakePod(
+                       {.role = std::string(role), .index = index, .attempt = attempt}))
+      .value();
 }
 
 std::string EnvOf(const Document& container, std::string_view name) {
@@ -62,8 +64,8 @@ spec:
   EXPECT_EQ(StringAt(pod, {"metadata", "namespace"}), "team");
   EXPECT_EQ(
       PrintJson(*Find(pod, {"metadata", "labels"})),
-      R"({"mine":"yes-it-is","tf_job_name":"mnist","group_name":"kubeflow.org","tf-replica-type":"worker",)"
-      R"("tf-replica-index":"1","trainyard.dev/job-uid":"0a1b2c3d-0000-4000-8000-000000000000"})");
+      R"({"group_name":"kubeflow.org","tf_job_name":"mnist","tf-replica-type":"worker","tf-replica-index":"1",)"
+      R"("trainyard.dev/job-uid":"0a1b2c3d-0000-4000-8000-000000000000","mine":"yes-it-is"})");
   EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "annotations"})), R"({"a":"b","trainyard.dev/attempt":"3"})");
   EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "ownerReferences"})),
             R"([{"apiVersion":"kubeflow.org/v1alpha2","kind":"TFJob","name":"mnist",)"
@@ -83,7 +85,8 @@ spec:
 
 TEST(TfJob, MakesAHeadlessServiceForEachPod) {
   const CompactJob job = Decoded(TfJob({{"Worker", TfRole(2)}}));
-  const Document service = ParseJson(TfJobKind().NewMaker(job)->MakeService("worker", 1)).value();
+  const Document service =
+      ParseJson(TfJobKind().NewMaker(job)->MakeService({.role = "worker", .index = 1})).value();
   EXPECT_EQ(StringAt(service, {"metadata", "name"}), "mnist-worker-1-0a1b2");
   EXPECT_EQ(StringAt(service, {"spec", "clusterIP"}), "None");
   EXPECT_TRUE(BoolAt(service, {"spec", "publishNotReadyAddresses"}));

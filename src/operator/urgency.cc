@@ -14,11 +14,13 @@ bool IsToBeKept(const job::JobStatus& before, const job::JobStatus& after) {
     const auto found = before.roles.find(name);
     const job::RoleStatus& known = found == before.roles.end() ? kNone : found->second;
     if (known.attempts != role.attempts || known.restarts != role.restarts ||
-        known.completed != role.completed) {
+        known.completed != role.completed || known.given_up != role.given_up || known.size != role.size ||
+        known.barrier != role.barrier) {
       return true;
     }
   }
-  return false;
+  return before.ending != after.ending || before.run_time != after.run_time ||
+         before.members != after.members;
 }
 
 bool IsOneOf(const job::Condition* state, std::initializer_list<job::State> states) {
@@ -31,8 +33,9 @@ Urgency UrgencyOf(const job::JobStatus& before, const job::JobStatus& after) {
   if (IsToBeKept(before, after)) return Urgency::kNow;
   const job::Condition* state = before.Current();
   const job::Condition* next = after.Current();
-  const bool well =
-      IsOneOf(state, {job::State::kCreated}) && IsOneOf(next, {job::State::kCreated, job::State::kRunning});
+  using enum job::State;
+  const bool well = IsOneOf(state, {kCreated, kPending, kCreating}) &&
+                    IsOneOf(next, {kCreated, kPending, kCreating, kRunning});
   if (!before.start_time) return well ? Urgency::kGoodNews : Urgency::kNow;
   if (before.start_time != after.start_time || before.observed_generation != after.observed_generation ||
       before.roles.size() != after.roles.size()) {

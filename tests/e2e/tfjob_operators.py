@@ -96,8 +96,9 @@ class OperatorCase(JobCase):
 
     @classmethod
     def prepare(cls):
-        cls.cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds", "tfjobs.yaml"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/tfjobs.kubeflow.org")
+        cls.cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
+        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/tfjobs.kubeflow.org",
+                            "crd/aitrainingjobs.elasticdeeplearning.ai")
 
     def operator(self, *flags):
         made = OperatorProcess(self.cluster, *flags)

@@ -91,7 +91,7 @@ class InTheCluster(JobCase):
                 self.assertEqual((status["restartCount"], status["restarts"]["Worker"]["disruptions"]), (0, 2))
 
     def test_the_definition_is_what_deploy_has(self):
-        done = self.cluster.kubectl("diff", "-f", os.path.join(ROOT, "deploy", "crds", "tfjobs.yaml"), check=False)
+        done = self.cluster.kubectl("diff", "-f", os.path.join(ROOT, "deploy", "crds"), check=False)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
 

@@ -87,8 +87,8 @@ class Files(PlanCase, unittest.TestCase):
             self.assertIn(name, done.stderr)
 
     def test_that_hold_no_jobs_fail(self):
-        self.fails(run("plan", "-f", "-", stdin="kind: Pod\n"), 1, "there is no TFJob")
-        self.fails(run("plan", "-f", "-", stdin=""), 1, "there is no TFJob")
+        self.fails(run("plan", "-f", "-", stdin="kind: Pod\n"), 1, "there is no TFJob and no AITrainingJob in it")
+        self.fails(run("plan", "-f", "-", stdin=""), 1, "there is no TFJob and no AITrainingJob in it")
         self.fails(run("plan", "-f", "-", stdin="a: ["), 1, "not valid YAML")
         self.fails(run("plan", "-f", "-", stdin=json.dumps({**tfjob("x", {}), "apiVersion": "kubeflow.org/v1"})), 1,
                    "kubeflow.org/v1,", "kubeflow.org/v1alpha2")

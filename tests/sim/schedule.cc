@@ -262,7 +262,7 @@ class Schedule {
         kube::EventRecorder::Options{.component = "sim", .instance = "sim"});
     process->controller = std::make_unique<ops::Controller>(
         *process->api, clock, kind_, *process->events, *process->metrics,
-        ops::ControllerOptions{.node_grace = absl::Seconds(30), .seed = random_.Next()});
+        ops::ControllerOptions{.policies = {.node_grace = absl::Seconds(30)}, .seed = random_.Next()});
     Tell("an operator starts");
   }
 

@@ -1,0 +1,30 @@
+// What a plan has found out about a job's pods, for whoever tells of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "job/seats.h"
+#include "job/tally.h"
+
+namespace trainyard::job {
+
+// The last thing that made a pod be made or started again.
+struct Blame {
+  std::string cause;  // "worker-1 exited 137 on node-2"; empty: nothing has happened since the last plan
+  std::string role;   // its name
+  bool counts = true;
+  std::optional<std::int64_t> limit;  // of restarts
+  std::int64_t restarts = 0;          // of those that the limit is about, with this one
+};
+
+struct Account {
+  Seats seats;
+  Tally tally;
+  std::vector<std::vector<Fate>> fates;  // by role as in the spec, and by index
+  bool raised = false;                   // a counter was raised, or a size changed, and is to be stored
+  bool restarted_by_kubelet = false;
+  Blame blame;
+};
+
+}  // namespace trainyard::job

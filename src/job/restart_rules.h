@@ -1,0 +1,49 @@
+// After what a pod is made again. The restart policies of every kind of job are rows of a table of these.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "job/exit_codes.h"
+
+namespace trainyard::job {
+
+// As users name them.
+enum class RestartPolicy : std::uint8_t {
+  kAlways,
+  kOnFailure,
+  kNever,
+  kExitCode,
+  kOnNodeFail,
+  kOnNodeFailWithExitCode,
+};
+std::string_view Print(RestartPolicy policy);  // "Always", ...
+
+// Who else is made again with a pod that is.
+enum class RestartScope : std::uint8_t { kPod, kRole, kJob };
+
+// What the kubelet starts again by itself, without the pod being another.
+enum class InPlace : std::uint8_t { kNothing, kFailures, kEverything };
+
+struct RestartRules {
+  RestartPolicy policy = RestartPolicy::kNever;
+  InPlace in_place = InPlace::kNothing;
+  bool failures = false;           // of its own program
+  std::optional<ExitCodes> codes;  // of these, only those that ended with one of the codes
+  bool without_code = true;        // and those that ended without any
+  bool node_failures = false;      // its node is lost, or its accelerator
+  bool disruptions = false;        // it was evicted, preempted or not taken
+  bool counts_all = false;         // also what is nobody's fault counts towards limits
+  bool operator==(const RestartRules&) const = default;
+};
+
+// What a TFJob's policies mean: Always, OnFailure, Never and ExitCode. What is nobody's fault does not count,
+// or spot nodes would fail every long job.
+RestartRules TfRestartRules(RestartPolicy policy);
+
+// What an AITrainingJob's policies mean, all of them; `codes` are those worth another try under ExitCode and
+// OnNodeFailWithExitCode. Whatever the cause, a restart counts.
+RestartRules AiRestartRules(RestartPolicy policy, const ExitCodes& codes);
+
+}  // namespace trainyard::job

@@ -1,0 +1,48 @@
+#include "job/size.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace trainyard::job {
+namespace {
+
+SizeDecision Bounded(const RoleSpec& role, int wanted) {
+  const int size = std::clamp(wanted, role.least, std::max(role.most, role.least));
+  if (size == wanted) return {.size = size};
+  return {.size = size,
+          .ignored = StrCat(role.slug, " has ", size, " pods, not ", wanted, ": ",
+                            wanted < role.least ? StrCat("minReplicas is ", role.least)
+                                                : StrCat("maxReplicas is ", role.most))};
+}
+
+}  // namespace
+
+SizeDecision DecideSize(const RoleSpec& role, std::optional<int> now, std::optional<int> target) {
+  switch (role.size) {
+    case SizePolicy::kPlain:
+      return {.size = role.replicas};
+    case SizePolicy::kManual:
+      return Bounded(role, role.replicas);
+    case SizePolicy::kAuto:
+      return {.size = Bounded(role, target.value_or(now.value_or(role.replicas))).size};
+    case SizePolicy::kFixed:
+      if (!now || *now == role.replicas) return {.size = role.replicas};
+      return {
+          .size = *now,
+          .ignored = StrCat(role.slug, " has ", *now, " pods, not ", role.replicas, ": edlPolicy is Never")};
+  }
+  return {.size = role.replicas};
+}
+
+JobView WithStoredSizes(const JobView& view) {
+  JobView sized = view;
+  for (RoleSpec& role : sized.spec.roles) {
+    const auto known = view.status.roles.find(role.name);
+    const std::optional<int> now = known == view.status.roles.end() ? std::nullopt : known->second.size;
+    role.replicas = now.value_or(DecideSize(role, now, std::nullopt).size);
+  }
+  return sized;
+}
+
+}  // namespace trainyard::job

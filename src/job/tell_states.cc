@@ -1,0 +1,109 @@
+#include "base/text.h"
+#include "job/telling.h"
+
+namespace trainyard::job {
+namespace {
+
+class StateTeller {
+ public:
+  StateTeller(PlanBuilder& builder, const Account& account)
+      : builder_(builder), account_(account), tally_(account.tally) {}
+
+  void Tell() {
+    const bool happened = account_.raised || account_.restarted_by_kubelet;
+    if (happened) builder_.Tell(true, builder_.Reason("Restarting"), PrintRestart(account_.blame));
+    const bool missing = tally_.Count(Fate::kMissing) > 0 || tally_.missing_services() > 0;
+    const bool restarting = tally_.CountRestarting() > 0 || tally_.Count(Fate::kLeaves) > 0;
+    const Condition* current = status().Current();
+    if (account_.raised) return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
+    if (current == nullptr && (missing || (restarting && !account_.restarted_by_kubelet))) {
+      return TellCreation();
+    }
+    if (missing || restarting) return TellRestarting();
+    if (account_.restarted_by_kubelet) {  // it runs again already, but it was so
+      status().Set(State::kRestarting, false, builder_.Reason("Restarting"), PrintRestart(account_.blame),
+                   builder_.now());
+    }
+    if (tally_.Count(Fate::kStarts) > 0) {
+      return builder_.Enter(State::kCreated,
+                            StrCat(PrintAllExist(), "; waiting for ", tally_.PrintWaitingFor()));
+    }
+    const Condition* created = status().Find(State::kCreated);
+    if (created != nullptr && created->reason == builder_.Reason("Creating")) {
+      // Nobody looked while they did not run yet.
+      status().Set(State::kCreated, false, builder_.Reason("Created"), PrintAllExist(), builder_.now());
+    }
+    builder_.Enter(State::kRunning, tally_.PrintRunning());
+  }
+
+ private:
+  JobStatus& status() { return builder_.status(); }
+
+  std::string PrintAllExist() const {
+    return tally_.wanted() == 1 ? "its pod and service exist"
+                                : StrCat("all ", tally_.wanted(), " pods and services exist");
+  }
+
+  // Not all of it is there yet, for the first time or after it was suspended.
+  void TellCreation() {
+    const std::string& trouble = builder_.view().trouble;
+    std::string message = tally_.PrintExisting();
+    if (!trouble.empty()) StrAppend(message, "; ", trouble);
+    status().Set(State::kCreated, false, trouble.empty() ? builder_.Reason("Creating") : "FailedCreate",
+                 message, builder_.now());
+  }
+
+  void TellRestarting() {
+    if (!builder_.view().trouble.empty()) return builder_.Enter(State::kRestarting, builder_.view().trouble);
+    // What it was made again for stays to be read until it runs.
+    const Condition* known = status().Find(State::kRestarting);
+    const bool told = known != nullptr && known->is_true;
+    if (account_.restarted_by_kubelet)
+      return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
+    if (told && tally_.CountRestarting() > 0) return;
+    builder_.Enter(State::kRestarting, PrintWhyItRestarts());
+  }
+
+  std::string PrintWhyItRestarts() {
+    const RoleSpec* role = tally_.waiting_role();
+    if (role == nullptr) return "services are missing and are made again";
+    const bool restarts = tally_.waiting_fate() == Fate::kRestarts || tally_.waiting_fate() == Fate::kStale;
+    if (restarts && !builder_.StatusOf(*role).last_cause.empty()) return builder_.StatusOf(*role).last_cause;
+    return tally_.PrintWaiting();
+  }
+
+  PlanBuilder& builder_;
+  const Account& account_;
+  const Tally& tally_;
+};
+
+}  // namespace
+
+std::string PrintRestart(const Blame& blame) {
+  if (!blame.counts) return StrCat(blame.cause, "; it is made again and does not count");
+  std::string text = StrCat(blame.cause, "; restart ", blame.restarts);
+  if (blame.limit) StrAppend(text, " of ", *blame.limit);
+  return text;
+}
+
+void CountByState(PlanBuilder& builder, const Account& account) {
+  for (auto& [name, role] : builder.status().roles)
+    role.active = 0;  // also those that the spec does not have
+  int ready = 0;
+  const std::vector<RoleSpec>& roles = builder.view().spec.roles;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    RoleStatus& known = builder.StatusOf(roles[i]);
+    for (std::size_t index = 0; index < account.seats.roles[i].size(); ++index) {
+      const PodView* pod = account.seats.roles[i][index].pod;
+      const bool completed = known.completed.Contains(static_cast<int>(index));
+      ready += completed || (pod != nullptr && pod->main_runs) ? 1 : 0;
+      known.active += pod != nullptr && !completed && pod->IsActive() ? 1 : 0;
+    }
+  }
+  builder.status().wanted = builder.view().spec.CountPods();
+  builder.status().ready = ready;
+}
+
+void TellStates(PlanBuilder& builder, const Account& account) { StateTeller(builder, account).Tell(); }
+
+}  // namespace trainyard::job

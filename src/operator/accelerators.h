@@ -1,0 +1,32 @@
+// How a failed accelerator of a node shows. Nobody says so of a single one: it is the node that is marked, or
+// that has less of them to give than it has given.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kube/node.h"
+#include "kube/pod.h"
+
+namespace trainyard::ops {
+
+inline constexpr std::string_view kAcceleratorTaint = "trainyard.dev/gpu-failed";
+
+struct AcceleratorSigns {
+  std::vector<std::string> resources = {"nvidia.com/gpu", "amd.com/gpu"};
+  // Conditions of a node that, when true, say that an accelerator has failed.
+  std::vector<std::string> conditions = {"GPUFailed",  "GpuFailed", "GPUUnhealthy",   "GpuUnhealthy",
+                                         "GPUProblem", "XidError",  "NvidiaXidError", "GPUXidError"};
+
+  // Those of the resources that are among the amounts, and not 0.
+  std::vector<std::string> FindAsked(const std::vector<kube::ResourceAmount>& amounts) const;
+  // By which condition or taint the node is marked: "condition GPUFailed"; empty: by none.
+  std::string FindMark(const kube::CompactNode& node) const;
+  // The same, or of which of the resources it has less than the pods that are bound to it ask for: "3 of
+  // nvidia.com/gpu are left for 4". Empty: nothing is wrong.
+  std::string FindTrouble(const kube::CompactNode& node, const std::vector<std::string>& asked,
+                          const std::vector<std::shared_ptr<const kube::CompactPod>>& bound) const;
+};
+
+}  // namespace trainyard::ops

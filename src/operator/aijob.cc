@@ -1,0 +1,277 @@
+#include "operator/aijob.h"
+
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "job/members.h"
+#include "job/names.h"
+#include "operator/aijob_spec.h"
+#include "operator/aijob_status.h"
+#include "operator/labels.h"
+#include "operator/pod_template.h"
+
+namespace trainyard::ops {
+namespace {
+
+constexpr std::string_view kGroup = "elasticdeeplearning.ai";
+// Those that users of the original select by.
+constexpr std::string_view kGroupLabel = "GroupName";
+constexpr std::string_view kJobLabel = "TrainingJobName";
+constexpr std::string_view kRoleLabel = "TrainingJobReplicaName";
+constexpr std::string_view kIndexLabel = "TrainingJobReplicaIndex";
+
+constexpr std::string_view kMembersKey = "members";
+
+const kube::Resource& AiJobs() {
+  static const auto* const resource = new kube::Resource{
+      .group = std::string(kGroup), .version = "v1", .plural = "aitrainingjobs", .kind = "AITrainingJob"};
+  return *resource;
+}
+
+Object PrintLabels(const kube::ObjectMeta& job, const Place& place) {
+  return {{kGroupLabel, kGroup},
+          {kJobLabel, job.name},
+          {kRoleLabel, place.role},
+          {kIndexLabel, StrCat(place.index)},
+          {kJobUidLabel, job.uid}};
+}
+
+template <typename T>
+std::string Join(const std::vector<T>& parts) {
+  std::string out;
+  for (const T& part : parts) StrAppend(out, out.empty() ? "" : ",", part);
+  return out;
+}
+
+// Keeps the pod off the nodes, whatever else decides where it goes.
+void AvoidNodes(Object& spec, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return;
+  Array values;
+  for (const std::string& node : nodes) values.emplace_back(node);
+  const Object elsewhere{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", std::move(values)}};
+  Document whole(std::move(spec));
+  Object& required =
+      MakeObjectAt(whole, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
+  Array& terms = MakeArrayAt(required, "nodeSelectorTerms");  // one of them must hold
+  if (terms.empty()) terms.push_back(Object());
+  for (Document& term : terms) {
+    if (term.is_object()) MakeArrayAt(term.get_object(), "matchFields").push_back(elsewhere);
+  }
+  spec = std::move(whole.get_object());
+}
+
+// Where a container finds the file that tells it of the members; empty: it has not asked for it.
+std::string FindMembersFile(const Object& container, const Object& pod_spec, const std::string& members) {
+  const Document* volumes = pod_spec.if_contains("volumes");
+  const Document* mounts = container.if_contains("volumeMounts");
+  if (volumes == nullptr || !volumes->is_array() || mounts == nullptr || !mounts->is_array()) return "";
+  for (const Document& volume : volumes->get_array()) {
+    if (StringAt(volume, {"configMap", "name"}) != members) continue;
+    for (const Document& mount : mounts->get_array()) {
+      if (StringAt(mount, {"name"}) != StringAt(volume, {"name"})) continue;
+      const std::string_view path = StringAt(mount, {"mountPath"});
+      return StringAt(mount, {"subPath"}).empty() ? StrCat(path, "/", kMembersKey) : std::string(path);
+    }
+  }
+  return "";
+}
+
+class AiObjectMaker final : public ObjectMaker {
+ public:
+  explicit AiObjectMaker(const CompactJob& job)
+      : job_(job), spec_(ParseJson(job.spec_text).value()), members_(job::MembersName(job.meta.name)) {
+    for (const job::RoleSpec& role : job.spec.roles) {
+      Role& made = roles_[role.slug];
+      made.spec = &role;
+      const Document* replica = FindAiReplicaSpec(spec_, role.name);
+      TY_CHECK(replica != nullptr, "a role has no replica spec");
+      made.pod_template = Find(*replica, {"template"});
+      TY_CHECK(made.pod_template != nullptr, "a role has no template");
+      made.ports = FindAllAiPorts(*replica);
+      const auto known = job.status.roles.find(role.name);
+      if (known != job.status.roles.end()) made.restarts = known->second.restarts;
+      AddDiscovery(
+          made, known == job.status.roles.end() ? role.replicas : known->second.size.value_or(role.replicas));
+    }
+  }
+
+  std::string MakePod(const job::CreatePod& create) const override {
+    const Role& from = roles_.at(create.role);
+    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    Document pod = PodFromTemplate(*from.pod_template, {.name = Name(create.role, create.index),
+                                                        .ns = job_.meta.ns.view(),
+                                                        .labels = PodLabels(from, place),
+                                                        .attempt = create.attempt,
+                                                        .owner = OwnerReference(AiJobs(), job_.meta)});
+    Object& labels = MakeObjectAt(pod, {"metadata", "labels"});
+    for (const auto& [key, value] : job_.meta.labels.entries()) {
+      labels.emplace(key.view(), value.view());  // unless it is there
+    }
+    Object& spec = MakeObjectAt(pod, {"spec"});
+    spec["restartPolicy"] = "Never";  // it is for us to decide
+    if (const std::string_view scheduler = StringAt(spec_, {"schedulerName"}); !scheduler.empty())
+      spec["schedulerName"] = scheduler;
+    const Document* host_network = spec.if_contains("hostNetwork");
+    if (host_network != nullptr && *host_network == Document(true) && !spec.contains("dnsPolicy")) {
+      spec["dnsPolicy"] = "ClusterFirstWithHostNet";  // or no name of the cluster would resolve
+    }
+    AvoidNodes(spec, create.avoid);
+    ForEachContainer(spec, [&](Object& container, ContainerKind kind) {
+      FillContainer(container, kind, spec, from, place, create.attempt);
+    });
+    return PrintJson(pod);
+  }
+
+  std::string MakeService(const job::CreateService& create) const override {
+    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    Array ports;
+    for (const int port : roles_.at(create.role).ports) {
+      ports.push_back(Object{{"name", StrCat(kAiPrefix, port)}, {"port", port}, {"targetPort", port}});
+    }
+    return PrintJson(HeadlessService({.name = Name(create.role, create.index),
+                                      .ns = job_.meta.ns.view(),
+                                      .labels = PrintLabels(job_.meta, place),
+                                      .owner = OwnerReference(AiJobs(), job_.meta)},
+                                     std::move(ports)));
+  }
+
+  std::string MakeMembers(const job::WriteMembers& write) const override {
+    Object metadata{
+        {"name", members_},
+        {"namespace", job_.meta.ns.view()},
+        {"labels", Object{{kGroupLabel, kGroup}, {kJobLabel, job_.meta.name}, {kJobUidLabel, job_.meta.uid}}},
+        {"ownerReferences", Array{OwnerReference(AiJobs(), job_.meta)}}};
+    if (!write.version.empty()) metadata["resourceVersion"] = write.version;
+    return PrintJson(Object{{"apiVersion", "v1"},
+                            {"kind", "ConfigMap"},
+                            {"metadata", std::move(metadata)},
+                            {"data", Object{{kMembersKey, write.text}}}});
+  }
+
+ private:
+  struct Role {
+    const job::RoleSpec* spec = nullptr;
+    const Document* pod_template = nullptr;
+    std::vector<int> ports;
+    std::int64_t restarts = 0;
+  };
+
+  std::string Name(std::string_view role, int index) const {
+    return job::PodName(NamingOf(job_), role, index);
+  }
+  std::string Instance(std::string_view role, int index) const {
+    return StrCat(Name(role, index), ".", job_.meta.ns.view());
+  }
+
+  Object PodLabels(const Role& from, const Place& place) const {
+    Object labels = PrintLabels(job_.meta, place);
+    labels["JobName"] = job_.meta.name;
+    labels["PodRole"] = place.role;
+    labels["RestartCount"] = StrCat(from.restarts);
+    for (const auto& [label, field] :
+         {std::pair("priority", "priority"), std::pair("FrameworkType", "frameworkType")}) {
+      if (const std::string_view value = StringAt(spec_, {field}); !value.empty()) labels[label] = value;
+    }
+    return labels;
+  }
+
+  // What all pods are told of the role.
+  void AddDiscovery(const Role& role, int size) {
+    std::vector<std::string> instances;
+    std::vector<std::string> hosts;
+    for (int index = 0; index < size; ++index) {
+      instances.push_back(Instance(role.spec->slug, index));
+      for (const int port : role.ports) hosts.push_back(StrCat(instances.back(), ":", port));
+    }
+    const std::string prefix = VariablePrefix(role.spec->name);
+    AddEnv(discovery_, prefix + "_INSTANCES", Join(instances));
+    AddEnv(discovery_, prefix + "_INSTANCES_NUM", StrCat(instances.size()));
+    AddEnv(discovery_, prefix + "_PORTS", Join(role.ports));
+    AddEnv(discovery_, prefix + "_PORTS_NUM", StrCat(role.ports.size()));
+    AddEnv(discovery_, prefix + "_HOSTS", Join(hosts));
+    AddEnv(discovery_, prefix + "_HOSTS_NUM", StrCat(hosts.size()));
+  }
+
+  void FillContainer(Object& container, ContainerKind kind, const Object& pod_spec, const Role& from,
+                     const Place& place, int attempt) const {
+    const std::vector<int> ports = FindAiPorts(container);
+    const std::string file =
+        job_.spec.fault_tolerant ? FindMembersFile(container, pod_spec, members_) : std::string();
+    Array& env = MakeArrayAt(container, "env");
+    env.insert(env.end(), discovery_.begin(), discovery_.end());
+    AddEnv(env, "TRAININGJOB_REPLICA_NAME", place.role);
+    AddEnv(env, "TRAININGJOB_REPLICA_TYPE", from.spec->name);
+    AddEnv(env, "TRAININGJOB_REPLICA_INDEX", StrCat(place.index));
+    AddEnv(env, "TRAININGJOB_REPLICA_RESTARTCOUNT", StrCat(from.restarts));
+    AddEnv(env, "TRAININGJOB_SERVICE", Instance(place.role, place.index));
+    AddEnv(env, "TRAININGJOB_NAME", job_.meta.name);
+    AddEnv(env, "TRAININGJOB_NAMESPACE", std::string(job_.meta.ns.view()));
+    if (kind == ContainerKind::kMain) AddEnv(env, "TRAININGJOB_PORTS", Join(ports));
+    if (job_.spec.fault_tolerant) AddEnv(env, "TRAININGJOB_MEMBERS", members_);
+    if (!file.empty()) AddEnv(env, "TRAININGJOB_MEMBERS_FILE", file);
+    AddEnv(env, "TRAINYARD_ATTEMPT", StrCat(attempt));
+  }
+
+  const CompactJob& job_;
+  const Document spec_;
+  const std::string members_;
+  std::map<std::string, Role> roles_;
+  Array discovery_;
+};
+
+}  // namespace
+
+AiJobKind::AiJobKind(const std::vector<std::string>& accelerators) : accelerators_(accelerators) {
+  for (const std::string_view known : kKnownAccelerators) accelerators_.emplace_back(known);
+}
+
+const kube::Resource& AiJobKind::resource() const { return AiJobs(); }
+
+const std::vector<std::string>& AiJobKind::names() const {
+  static const auto* const names = new std::vector<std::string>{"aitrainingjob", "aitrainingjobs", "aitj"};
+  return *names;
+}
+
+bool AiJobKind::IsMain(std::string_view container) const { return container.starts_with(kAiPrefix); }
+
+std::string_view AiJobKind::label_selector() const { return "GroupName=elasticdeeplearning.ai"; }
+
+std::vector<std::string> AiJobKind::place_labels() const {
+  return {std::string(kJobLabel), std::string(kRoleLabel), std::string(kIndexLabel)};
+}
+
+std::optional<Place> AiJobKind::FindPlace(const kube::ObjectMeta& meta) const {
+  const auto index = ParseNumber<int>(meta.labels.Get(kIndexLabel));
+  const std::string_view job = meta.labels.Get(kJobLabel);
+  const std::string_view role = meta.labels.Get(kRoleLabel);
+  if (!index || job.empty() || role.empty()) return std::nullopt;
+  return Place{.job = std::string(job), .role = std::string(role), .index = *index};
+}
+
+Object AiJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
+  return PrintLabels(job, place);
+}
+
+absl::StatusOr<CompactJob> AiJobKind::Decode(std::string json) const {
+  CompactJob job;
+  TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
+  TY_ASSIGN_OR_RETURN(job.meta, kube::ParseObjectMeta(std::move(json)));
+  AiJobSpec read = ParseAiJobSpec(document, accelerators_);
+  job.spec = std::move(read.spec);
+  job.invalid = std::move(read.invalid);
+  job.status = ParseAiJobStatus(Find(document, {"status"}));
+  const Document* spec = Find(document, {"spec"});
+  if (spec != nullptr && job.invalid.empty() && !job.status.IsFinished()) job.spec_text = PrintJson(*spec);
+  return job;
+}
+
+Document AiJobKind::PrintStatus(const job::JobStatus& status) const { return PrintAiJobStatus(status); }
+
+std::unique_ptr<ObjectMaker> AiJobKind::NewMaker(const CompactJob& job) const {
+  return std::make_unique<AiObjectMaker>(job);
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,33 @@
+// AITrainingJob, elasticdeeplearning.ai/v1, translated into the job model and back.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/kind.h"
+
+namespace trainyard::ops {
+
+class AiJobKind final : public Kind {
+ public:
+  // `accelerators` are names of resources beside those that are known.
+  explicit AiJobKind(const std::vector<std::string>& accelerators = {});
+
+  const kube::Resource& resource() const override;
+  const std::vector<std::string>& names() const override;
+  bool IsMain(std::string_view container) const override;
+  bool has_members() const override { return true; }
+  job::Telling telling() const override { return job::Telling::kByPhase; }
+  std::string_view label_selector() const override;
+  std::vector<std::string> place_labels() const override;
+  std::optional<Place> FindPlace(const kube::ObjectMeta& meta) const override;
+  Object LabelsOf(const kube::ObjectMeta& job, const Place& place) const override;
+  absl::StatusOr<CompactJob> Decode(std::string json) const override;
+  Document PrintStatus(const job::JobStatus& status) const override;
+  std::unique_ptr<ObjectMaker> NewMaker(const CompactJob& job) const override;
+
+ private:
+  std::vector<std::string> accelerators_;
+};
+
+}  // namespace trainyard::ops

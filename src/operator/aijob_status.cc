@@ -1,0 +1,170 @@
+#include "operator/aijob_status.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "job/job_spec.h"
+#include "job/telling.h"
+#include "kube/rfc3339.h"
+#include "operator/status_codec.h"
+
+namespace trainyard::ops {
+namespace {
+
+using job::RestartScope;
+using job::State;
+
+std::string_view PhaseName(State state) { return job::StateName(job::Telling::kByPhase, state); }
+
+std::optional<State> ParsePhase(std::string_view text) {
+  for (const State state : job::kStates) {
+    if (PhaseName(state) == text) return state;
+  }
+  return std::nullopt;
+}
+
+void AddCount(Object& object, std::string_view key, int count) {
+  if (count > 0) object[key] = count;
+}
+
+Object PrintRole(const job::RoleStatus& role) {
+  Object out;
+  AddCount(out, "pending", role.pending);
+  AddCount(out, "scheduled", role.scheduled);
+  AddCount(out, "active", role.active);
+  AddCount(out, "succeeded", role.succeeded);
+  AddCount(out, "restarting", role.restarting);
+  AddCount(out, "failed", role.failed);
+  if (role.size) out["size"] = *role.size;
+  if (role.completed.Count() > 0) out["completedIndexes"] = role.completed.Print();
+  if (role.given_up.Count() > 0) out["failedIndexes"] = role.given_up.Print();
+  if (role.node_failed) out["nodeFailed"] = true;
+  if (role.barrier != RestartScope::kPod)
+    out["restartScope"] = role.barrier == RestartScope::kJob ? "All" : "Replica";
+  if (!role.stuck.empty()) {
+    Object stuck;
+    for (const auto& [index, since] : role.stuck) stuck[StrCat(index)] = kube::PrintTime(since);
+    out["creationErrors"] = std::move(stuck);
+  }
+  return out;
+}
+
+void ParseRole(const Document& document, job::RoleStatus& role) {
+  role.pending = CountAt(document, {"pending"});
+  role.scheduled = CountAt(document, {"scheduled"});
+  role.active = CountAt(document, {"active"});
+  role.succeeded = CountAt(document, {"succeeded"});
+  role.restarting = CountAt(document, {"restarting"});
+  role.failed = CountAt(document, {"failed"});
+  if (const auto size = IntAt(document, {"size"}); size && *size >= 0 && *size <= job::kMostIndex)
+    role.size = static_cast<int>(*size);
+  role.completed = IndexesAt(document, {"completedIndexes"});
+  role.given_up = IndexesAt(document, {"failedIndexes"});
+  role.node_failed = BoolAt(document, {"nodeFailed"});
+  const std::string_view scope = StringAt(document, {"restartScope"});
+  role.barrier = scope == "All"       ? RestartScope::kJob
+                 : scope == "Replica" ? RestartScope::kRole
+                                      : RestartScope::kPod;
+  const Object* stuck = ObjectAt(document, {"creationErrors"});
+  if (stuck == nullptr) return;
+  for (const auto& member : *stuck) {
+    const auto index = ParseNumber<int>(Key(member));
+    const auto since = kube::ParseTime(Text(member.value()));
+    if (index && *index >= 0 && since.ok()) role.stuck[*index] = *since;
+  }
+}
+
+Object PrintCondition(const job::Condition& condition) {
+  return {{"type", PhaseName(condition.type)},
+          {"status", condition.is_true ? "True" : "False"},
+          {"reason", condition.reason},
+          {"message", condition.message},
+          {"lastProbeTime", kube::PrintTime(condition.updated)},
+          {"lastTransitionTime", kube::PrintTime(condition.changed)}};
+}
+
+std::optional<job::Condition> ParseCondition(const Document& document) {
+  const auto type = ParsePhase(StringAt(document, {"type"}));
+  if (!type) return std::nullopt;
+  return job::Condition{
+      .type = *type,
+      .is_true = StringAt(document, {"status"}) == "True",
+      .reason = std::string(StringAt(document, {"reason"})),
+      .message = std::string(StringAt(document, {"message"})),
+      .updated = TimeAt(document, {"lastProbeTime"}).value_or(absl::UnixEpoch()),
+      .changed = TimeAt(document, {"lastTransitionTime"}).value_or(absl::UnixEpoch()),
+  };
+}
+
+}  // namespace
+
+Document PrintAiJobStatus(const job::JobStatus& status) {
+  Object roles;
+  Object counts;
+  Object restarts;
+  for (const auto& [name, role] : status.roles) {
+    roles[name] = PrintRole(role);
+    counts[name] = role.restarts;
+    if (Object known = PrintRestarts(role); !known.empty()) restarts[name] = std::move(known);
+  }
+  Array conditions;
+  for (const job::Condition& condition : status.conditions) conditions.push_back(PrintCondition(condition));
+  const job::Condition* current = status.Current();
+  Object out{{"phase", current == nullptr ? "" : PhaseName(current->type)},
+             {"ready", PrintReady(status)},
+             {"restartTotal", status.CountRestarts()},
+             {"conditions", std::move(conditions)},
+             {"replicaStatuses", std::move(roles)},
+             {"RestartCount", std::move(counts)},
+             {"RestartReplicaName", status.restarting_role},
+             {"observedGeneration", status.observed_generation}};
+  AddTime(out, "startTime", status.start_time);
+  AddTime(out, "startRunningTime", status.run_time);
+  AddTime(out, "endTime", status.completion_time);
+  AddTime(out, "lastReconcileTime", status.last_reconcile_time);
+  if (!restarts.empty()) out["restarts"] = std::move(restarts);
+  if (status.ending) {
+    out["ending"] = Object{{"phase", PhaseName(status.ending->state)},
+                           {"reason", status.ending->reason},
+                           {"message", status.ending->message}};
+  }
+  if (status.members.epoch > 0) {
+    out["members"] = Object{{"epoch", status.members.epoch}, {"fingerprint", status.members.fingerprint}};
+  }
+  return out;
+}
+
+job::JobStatus ParseAiJobStatus(const Document* status) {
+  job::JobStatus out;
+  if (status == nullptr) return out;
+  out.observed_generation = IntAt(*status, {"observedGeneration"}).value_or(0);
+  ParseReady(StringAt(*status, {"ready"}), out);
+  out.start_time = TimeAt(*status, {"startTime"});
+  out.run_time = TimeAt(*status, {"startRunningTime"});
+  out.completion_time = TimeAt(*status, {"endTime"});
+  out.last_reconcile_time = TimeAt(*status, {"lastReconcileTime"});
+  out.restarting_role = StringAt(*status, {"RestartReplicaName"});
+  if (const Object* roles = ObjectAt(*status, {"replicaStatuses"})) {
+    for (const auto& member : *roles) ParseRole(member.value(), out.roles[std::string(Key(member))]);
+  }
+  if (const Object* restarts = ObjectAt(*status, {"restarts"})) {
+    for (const auto& member : *restarts) ParseRestarts(member.value(), out.roles[std::string(Key(member))]);
+  }
+  if (const auto state = ParsePhase(StringAt(*status, {"ending", "phase"})); state && job::IsEnd(*state)) {
+    out.ending = job::Ending{.state = *state,
+                             .reason = std::string(StringAt(*status, {"ending", "reason"})),
+                             .message = std::string(StringAt(*status, {"ending", "message"}))};
+  }
+  out.members = {.epoch = LongAt(*status, {"members", "epoch"}),
+                 .fingerprint = std::string(StringAt(*status, {"members", "fingerprint"}))};
+  if (const Array* conditions = ArrayAt(*status, {"conditions"})) {
+    for (const Document& item : *conditions) {
+      if (auto condition = ParseCondition(item)) out.conditions.push_back(*std::move(condition));
+    }
+  }
+  return out;
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,24 @@
+#include "operator/kinds.h"
+
+#include <algorithm>
+
+#include "operator/aijob.h"
+#include "operator/tfjob.h"
+
+namespace trainyard::ops {
+
+std::vector<std::unique_ptr<Kind>> AllKinds(const std::vector<std::string>& accelerators) {
+  std::vector<std::unique_ptr<Kind>> kinds;
+  kinds.push_back(std::make_unique<TfJobKind>());
+  kinds.push_back(std::make_unique<AiJobKind>(accelerators));
+  return kinds;
+}
+
+const Kind* FindKind(const std::vector<std::unique_ptr<Kind>>& kinds, std::string_view name) {
+  const auto found = std::ranges::find_if(kinds, [&](const std::unique_ptr<Kind>& kind) {
+    return std::ranges::find(kind->names(), name) != kind->names().end();
+  });
+  return found == kinds.end() ? nullptr : found->get();
+}
+
+}  // namespace trainyard::ops

@@ -1,0 +1,70 @@
+#include "operator/pod_template.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "operator/labels.h"
+
+namespace trainyard::ops {
+namespace {
+
+Object Metadata(ObjectParts parts) {
+  return {{"name", std::move(parts.name)},
+          {"namespace", parts.ns},
+          {"labels", std::move(parts.labels)},
+          {"ownerReferences", Array{std::move(parts.owner)}}};
+}
+
+}  // namespace
+
+Document PodFromTemplate(const Document& pod_template, ObjectParts parts) {
+  const int attempt = parts.attempt;
+  Object metadata = Metadata(std::move(parts));
+  Object& labels = metadata["labels"].get_object();
+  if (const Object* own = ObjectAt(pod_template, {"metadata", "labels"})) {
+    for (const auto& label : *own) labels.insert(label);  // unless it is there
+  }
+  Object annotations;
+  if (const Object* own = ObjectAt(pod_template, {"metadata", "annotations"})) annotations = *own;
+  annotations[kAttemptAnnotation] = StrCat(attempt);
+  metadata["annotations"] = std::move(annotations);
+  if (const Array* own = ArrayAt(pod_template, {"metadata", "finalizers"})) metadata["finalizers"] = *own;
+  Object spec;
+  if (const Object* own = ObjectAt(pod_template, {"spec"})) spec = *own;
+  return Object{
+      {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+}
+
+Document HeadlessService(ObjectParts parts, Array ports) {
+  Object labels = parts.labels;
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Service"},
+                {"metadata", Metadata(std::move(parts))},
+                {"spec", Object{{"clusterIP", "None"},
+                                {"publishNotReadyAddresses", true},
+                                {"selector", std::move(labels)},
+                                {"ports", std::move(ports)}}}};
+}
+
+void ForEachContainer(Object& pod_spec, const std::function<void(Object&, ContainerKind)>& fill) {
+  for (const auto& [list, kind] :
+       {std::pair("initContainers", ContainerKind::kInit), std::pair("containers", ContainerKind::kMain)}) {
+    Document* containers = pod_spec.if_contains(list);
+    if (containers == nullptr || !containers->is_array()) continue;
+    for (Document& container : containers->get_array()) {
+      if (container.is_object()) fill(container.get_object(), kind);
+    }
+  }
+}
+
+Array& MakeArrayAt(Object& object, std::string_view key) {
+  Document& member = object[key];
+  if (!member.is_array()) member = Array();
+  return member.get_array();
+}
+
+void AddEnv(Array& env, std::string_view name, std::string value) {
+  env.push_back(Object{{"name", name}, {"value", std::move(value)}});
+}
+
+}  // namespace trainyard::ops
