@@ -97,6 +97,8 @@ void Configure(Level level, Format format) {
   g_format = format;
 }
 
+void SetLevel(Level level) { g_level = level; }
+
 bool Enabled(Level level) { return level >= g_level.load(std::memory_order_relaxed); }
 
 void Write(Level level, std::string_view message, Fields fields) {

@@ -49,6 +49,7 @@ std::string Render(Format format, absl::Time now, Level level, std::string_view 
 
 // For the whole process; call before the first thread.
 void Configure(Level level, Format format);
+void SetLevel(Level level);
 bool Enabled(Level level);
 void Write(Level level, std::string_view message, Fields fields);
 

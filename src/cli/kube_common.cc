@@ -35,4 +35,23 @@ absl::StatusOr<kube::ClusterConfig> KubeFlags::Load() const {
              ": name a kubeconfig, or start the embedded cluster with `trainyard up`"));
 }
 
+absl::StatusOr<kube::ClusterConfig> KubeFlags::LoadAt(const std::string& address) const {
+  auto config = Load();
+  if (address.empty()) return config;
+  const bool known = config.ok();
+  if (!known && (!absl::IsNotFound(config.status()) || !kubeconfig_.empty() || !context_.empty())) {
+    return config;
+  }
+  if (!known) config = kube::ClusterConfig();
+  // Who we are is shown only to a server that shows who it is.
+  const bool url = address.starts_with("https://") || address.starts_with("http://");
+  config->server = url ? address : StrCat(known ? "https://" : "http://", address);
+  while (config->server.ends_with('/')) config->server.pop_back();
+  const std::size_t host = config->server.find("//") + 2;
+  if (host == config->server.size() || config->server.find_first_of("/?# \t", host) != std::string::npos) {
+    return UsageError(StrCat("--master: '", Escaped(address), "' is no address: write HOST:PORT or a URL"));
+  }
+  return config;
+}
+
 }  // namespace trainyard::cli

@@ -18,6 +18,9 @@ class KubeFlags {
  public:
   void Declare(Flags& flags);
   absl::StatusOr<kube::ClusterConfig> Load() const;
+  // The same, but at another address, HOST:PORT or a URL, if one is given. Where no cluster is configured,
+  // the address alone will do.
+  absl::StatusOr<kube::ClusterConfig> LoadAt(const std::string& address) const;
 
  private:
   std::string kubeconfig_;

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/ending_signals.h"
 #include "cli/kube_common.h"
+#include "cli/scale_flags.h"
 #include "kube/curl_transport.h"
 #include "kube/names.h"
 
@@ -37,6 +39,8 @@ void EndSoon() {
   ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
+constexpr std::int64_t kMostWorkers = 256;
+
 // What a burst of work has left behind is given back after this at the latest.
 constexpr absl::Duration kTrimPeriod = absl::Seconds(10);
 
@@ -45,17 +49,23 @@ class OperatorCommand final : public Command {
   std::string name() const override { return "operator"; }
   std::string summary() const override { return "Run training jobs on a Kubernetes cluster"; }
   std::string details() const override {
-    return "Watches TFJobs and keeps their pods and services as they say. The cluster must know the kind:\n"
-           "kubectl apply -k deploy/ puts that and the operator itself there. The embedded cluster of\n"
-           "`trainyard up` has both already.\n\n"
+    return "Watches TFJobs and AITrainingJobs and keeps their pods and services as they say. The cluster must\n"
+           "know the kinds: kubectl apply -k deploy/ puts these and the operator itself there. The embedded\n"
+           "cluster of `trainyard up` has all of it already.\n\n"
            "Examples:\n"
            "  trainyard operator --kubeconfig ~/.kube/config --namespace team-a\n"
+           "  trainyard operator --master 10.0.0.1:6443 --v 4 --thread-num 1000 --logtostderr \\\n"
+           "    --leader-elect=true --enable-creating-failed=true\n"
            "  trainyard operator --leader-elect --metrics-bind-address :8080 --health-probe-bind-address "
            ":8081";
   }
 
   void Declare(Flags& flags) override {
     kube_.Declare(flags);
+    flags.Text({.name = "--master",
+                .value = "ADDRESS",
+                .help = "Where the API server is, if not where the kubeconfig says, as HOST:PORT"},
+               master_);
     flags.Text({.name = "-n,--namespace", .value = "NAME", .help = "Only jobs of this namespace (all)"},
                options_.controller.ns);
     flags.Switch({.name = "--leader-elect", .help = "Of several operators, let one work"},
@@ -64,6 +74,18 @@ class OperatorCommand final : public Command {
                 .value = "NAME",
                 .help = "Where the leader's lease is (the current one)"},
                lease_namespace_);
+    flags.Duration({.name = "--leader-elect-lease-duration",
+                    .value = "TIME",
+                    .help = "How long others wait for a leader that is gone (15s)"},
+                   lease_duration_);
+    flags.Duration({.name = "--leader-elect-renew-deadline",
+                    .value = "TIME",
+                    .help = "How long the leader tries to renew before it stops leading (10s)"},
+                   renew_deadline_);
+    flags.Duration({.name = "--leader-elect-retry-period",
+                    .value = "TIME",
+                    .help = "How often it is tried to lead, or to renew (2s)"},
+                   retry_period_);
     flags.Text({.name = "--metrics-bind-address",
                 .value = "ADDRESS",
                 .help = "Where Prometheus finds /metrics, as :8080 (nowhere)"},
@@ -72,7 +94,7 @@ class OperatorCommand final : public Command {
                 .value = "ADDRESS",
                 .help = "Where /healthz and /readyz are, as :8081 (nowhere)"},
                options_.health_address);
-    flags.Duration({.name = "--reconcile-period",
+    flags.Duration({.name = "--resync-period,--reconcile-period",
                     .value = "TIME",
                     .help = "Look at a job again after so long, doubling to 5m while nothing changes (15s)"},
                    reconcile_period_);
@@ -83,13 +105,37 @@ class OperatorCommand final : public Command {
     flags.Number(
         {.name = "--kube-api-qps", .value = "N", .help = "Send at most so many requests a second (no limit)"},
         qps_);
-    flags.Number({.name = "--workers", .value = "N", .help = "Look at so many jobs at a time (16)"},
+    flags.Number({.name = "--thread-num,--workers",
+                  .value = "N",
+                  .help = "Look at so many jobs of a kind at a time, 256 at most (16)"},
                  workers_);
+    flags.Duration({.name = "--creating-duration-period",
+                    .value = "TIME",
+                    .help = "Make a pod again whose containers could not be made for so long (15m)"},
+                   creating_period_);
+    flags.Switch({.name = "--enable-creating-failed",
+                  .help = "Fail a job whose containers cannot be made when no restart is left"},
+                 options_.controller.policies.creation_fails);
+    flags.Text({.name = "--accelerators",
+                .value = "NAMES",
+                .help = "Resources that are accelerators, beside nvidia.com/gpu and amd.com/gpu; with commas"},
+               accelerators_);
+    flags.Text({.name = "--accelerator-conditions",
+                .value = "TYPES",
+                .help = "Conditions of a node that say that an accelerator has failed; with commas"},
+               accelerator_conditions_);
+    max_load_.Declare(flags);
+    flags.Number({.name = "--v",
+                  .value = "N",
+                  .help = "Log more: 1 what the operator does, 4 every pass over a job (0)"},
+                 verbosity_);
+    flags.Switch({.name = "--logtostderr", .help = "Log to standard error, as it is done in any case"},
+                 log_to_stderr_);
   }
 
   absl::Status Run() override {
     TY_RETURN_IF_ERROR(Check());
-    TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
+    TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.LoadAt(master_));
     options_.lease.ns = lease_namespace_.empty() ? config.ns : lease_namespace_;
     const std::string server = config.server;
     ShareHeap();
@@ -127,14 +173,37 @@ class OperatorCommand final : public Command {
       return UsageError("--node-grace must not be negative");
     if (qps_ && (*qps_ < 1 || *qps_ > 1'000'000))
       return UsageError("--kube-api-qps must be between 1 and 1000000");
-    if (workers_ && (*workers_ < 1 || *workers_ > 256))
-      return UsageError("--workers must be between 1 and 256");
+    if (workers_ && *workers_ < 1) return UsageError("--workers must be at least 1");
+    if (creating_period_ && *creating_period_ < absl::Seconds(1))
+      return UsageError("--creating-duration-period must be at least 1s");
+    if (verbosity_ && *verbosity_ < 0) return UsageError("--v must not be negative");
+    TY_RETURN_IF_ERROR(TakeNames("--accelerators", accelerators_, options_.accelerators.resources));
+    TY_RETURN_IF_ERROR(TakeNames("--accelerator-conditions", accelerator_conditions_,
+                                 options_.accelerators.conditions));
+    TY_ASSIGN_OR_RETURN(options_.autoscaler.limits, max_load_.Get());
+    if (verbosity_ && *verbosity_ > 0) log::SetLevel(*verbosity_ < 4 ? log::Level::kInfo : log::Level::kDebug);
+    if (creating_period_) options_.controller.policies.creation_patience = *creating_period_;
+    if (lease_duration_) options_.lease_duration = *lease_duration_;
+    if (renew_deadline_) options_.renew_deadline = *renew_deadline_;
+    if (retry_period_) options_.retry_period = *retry_period_;
     if (reconcile_period_) options_.controller.reconcile_period = *reconcile_period_;
     options_.controller.longest_period =
         std::max(options_.controller.longest_period, options_.controller.reconcile_period);
     if (node_grace_) options_.controller.policies.node_grace = *node_grace_;
     if (qps_) options_.qps = static_cast<double>(*qps_);
-    if (workers_) options_.controller.workers = static_cast<int>(*workers_);
+    if (workers_) options_.controller.workers = static_cast<int>(std::min(*workers_, kMostWorkers));
+    return absl::OkStatus();
+  }
+
+  // Adds what stands between commas.
+  static absl::Status TakeNames(std::string_view flag, const std::string& list,
+                                std::vector<std::string>& names) {
+    if (list.empty()) return absl::OkStatus();
+    for (const std::string_view name : Split(std::string_view(list), ',')) {
+      const std::string_view problem = kube::FindQualifiedNameProblem(name);
+      if (!problem.empty()) return UsageError(StrCat(flag, ": '", Escaped(name), "' ", problem));
+      names.emplace_back(name);
+    }
     return absl::OkStatus();
   }
 
@@ -158,6 +227,16 @@ class OperatorCommand final : public Command {
   std::optional<absl::Duration> node_grace_;
   std::optional<std::int64_t> qps_;
   std::optional<std::int64_t> workers_;
+  std::string master_;
+  std::optional<absl::Duration> lease_duration_;
+  std::optional<absl::Duration> renew_deadline_;
+  std::optional<absl::Duration> retry_period_;
+  std::optional<absl::Duration> creating_period_;
+  MaxLoadFlag max_load_;
+  std::string accelerators_;
+  std::string accelerator_conditions_;
+  std::optional<std::int64_t> verbosity_;
+  bool log_to_stderr_ = true;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/kube_common.h"
 #include "cli/kv_common.h"
+#include "cli/scale_flags.h"
 #include "kube/curl_transport.h"
 #include "local/schema/schema.h"
 #include "operator/definitions.h"
@@ -49,11 +50,15 @@ class Plan final : public Command {
            "Examples:\n"
            "  trainyard plan -f examples/tfjob/dist-mnist.yaml\n"
            "  trainyard plan tfjob/dist-mnist -n team-a\n"
-           "  trainyard plan aitj/paddle-mnist";
+           "  trainyard plan aitj/paddle-mnist\n"
+           "  trainyard plan --autoscale";
   }
 
   void Declare(Flags& flags) override {
     flags.OptionalArgument("JOB", "tfjob/NAME or aitj/NAME, of the cluster", job_);
+    flags.Switch({.name = "--autoscale", .help = "What the autoscaler would change now, instead of a job"},
+                 autoscale_);
+    max_load_.Declare(flags);
     flags.Text(
         {.name = "-f,--filename", .value = "FILE", .help = "A file of jobs instead; - is standard input"},
         file_);
@@ -66,9 +71,9 @@ class Plan final : public Command {
   }
 
   absl::Status Run() override {
-    if (job_.has_value() == !file_.empty())
-      return UsageError("name a job, as tfjob/NAME or aitj/NAME, or a file with -f");
-    return job_ ? PlanLive() : PlanFile();
+    if (job_.has_value() + !file_.empty() + autoscale_ != 1)
+      return UsageError("name a job, as tfjob/NAME or aitj/NAME, or a file with -f, or --autoscale");
+    return autoscale_ ? PlanScaling() : job_ ? PlanLive() : PlanFile();
   }
 
  private:
@@ -86,6 +91,19 @@ class Plan final : public Command {
     const auto view = ops::ViewLive(*kind, api, Clock::System(), key);
     if (!view.ok()) return Annotate(view.status(), server);
     return Show(*view);
+  }
+
+  absl::Status PlanScaling() {
+    TY_ASSIGN_OR_RETURN(const job::scale::Limits limits, max_load_.Get());
+    TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
+    const std::string server = config.server;
+    TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
+    kube::Api api(*transport, Clock::System(), IdSource::Random(), {.attempts = 2});
+    const ops::Kind* kind = ops::FindKind(kinds_, "aitj");
+    const auto preview = ops::ViewScaling(*kind, api, Clock::System(), limits);
+    if (!preview.ok()) return Annotate(preview.status(), server);
+    if (output_ == "json") return Print(StrCat(PrintJson(ops::ScalingToJson(*preview)), "\n"));
+    return Print(ops::PrintScaling(*preview, limits));
   }
 
   absl::Status PlanFile() {
@@ -147,6 +165,8 @@ class Plan final : public Command {
   }
 
   std::optional<std::string> job_;
+  bool autoscale_ = false;
+  MaxLoadFlag max_load_;
   std::string file_;
   std::string ns_;
   std::string output_ = "text";

@@ -24,19 +24,10 @@ std::string AcceleratorSigns::FindMark(const kube::CompactNode& node) const {
   return tainted ? StrCat("taint ", kAcceleratorTaint) : "";
 }
 
-std::string AcceleratorSigns::FindTrouble(
-    const kube::CompactNode& node, const std::vector<std::string>& asked,
-    const std::vector<std::shared_ptr<const kube::CompactPod>>& bound) const {
-  if (std::string mark = FindMark(node); !mark.empty()) return mark;
-  for (const std::string& resource : asked) {
-    std::int64_t taken = 0;
-    for (const auto& pod : bound) {
-      if (!pod->IsFinished()) taken += kube::FindAmount(pod->requests, resource);
-    }
-    const std::int64_t left = kube::FindAmount(node.allocatable, resource);
-    if (left < taken) return StrCat(left / 1000, " of ", resource, " are left for ", taken / 1000);
-  }
-  return "";
+std::string FindLack(const kube::CompactNode& node, const std::string& resource, std::int64_t taken) {
+  constexpr std::int64_t kMilli = 1000;
+  const std::int64_t left = kube::FindAmount(node.allocatable, resource);
+  return left < taken ? StrCat(left / kMilli, " of ", resource, " are left for ", taken / kMilli) : "";
 }
 
 }  // namespace trainyard::ops

@@ -2,8 +2,9 @@
 // that has less of them to give than it has given.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kube/node.h"
@@ -23,10 +24,10 @@ struct AcceleratorSigns {
   std::vector<std::string> FindAsked(const std::vector<kube::ResourceAmount>& amounts) const;
   // By which condition or taint the node is marked: "condition GPUFailed"; empty: by none.
   std::string FindMark(const kube::CompactNode& node) const;
-  // The same, or of which of the resources it has less than the pods that are bound to it ask for: "3 of
-  // nvidia.com/gpu are left for 4". Empty: nothing is wrong.
-  std::string FindTrouble(const kube::CompactNode& node, const std::vector<std::string>& asked,
-                          const std::vector<std::shared_ptr<const kube::CompactPod>>& bound) const;
 };
+
+// That the node has less of the resource than its pods take of it, in thousandths: "3 of nvidia.com/gpu are
+// left for 4". Empty: it has enough.
+std::string FindLack(const kube::CompactNode& node, const std::string& resource, std::int64_t taken);
 
 }  // namespace trainyard::ops

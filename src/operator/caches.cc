@@ -57,17 +57,16 @@ kube::WatcherOptions Watching(const kube::Resource& resource, std::string ns, st
 
 }  // namespace
 
-Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
-               std::function<void(const kube::ObjectKey&, News)> wake)
-    : api_(api),
-      kind_(kind),
+Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& surroundings,
+               const Options& options, std::function<void(const kube::ObjectKey&, News)> wake)
+    : kind_(kind),
+      surroundings_(surroundings),
       seeds_(options.seed ? IdSource(*options.seed) : IdSource::Random()),
       wake_(std::move(wake)),
       job_writes_(clock),
       pod_writes_(clock),
       service_writes_(clock),
       member_writes_(clock),
-      accelerators_(options.accelerators),
       jobs_(api, clock, IdSource(NextSeed()), Watching(kind.resource(), options.ns),
             [this](std::string json) { return kind_.Decode(std::move(json)); }),
       pods_(api, clock, IdSource(NextSeed()),
@@ -79,8 +78,6 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& op
                   TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(json), kept));
                   return ServiceMeta{std::move(meta)};
                 }),
-      nodes_(api, clock, IdSource(NextSeed()), Watching(kube::Resource::Nodes(), ""),
-             [](std::string json) { return kube::ParseNode(std::move(json)); }),
       pods_by_owner_(pods_.AddIndex(IndexByOwner<kube::CompactPod>(kind))),
       pods_by_node_(pods_.AddIndex([](const kube::CompactPod& pod, std::vector<std::string>& values) {
         if (!pod.node.empty()) values.emplace_back(pod.node.view());
@@ -99,7 +96,7 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& op
     ChildChanged(change);
   });
   services_.OnVersion([this](std::string_view version) { service_writes_.SeenUpTo(version); });
-  nodes_.OnChange([this](const auto& change) { NodeChanged(change); });
+  surroundings.OnNodeChange([this](std::string_view name) { NodeChanged(name); });
   if (!kind.has_members()) return;
   members_.emplace(api, clock, IdSource(NextSeed()),
                    Watching(kube::Resource::ConfigMaps(), options.ns, kind.label_selector()), ParseMembers);
@@ -113,7 +110,7 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& op
 std::uint64_t Caches::NextSeed() { return seeds_.Next(); }
 
 std::vector<kube::InformerBase*> Caches::Informers() {
-  std::vector<kube::InformerBase*> all{&jobs_, &pods_, &services_, &nodes_};
+  std::vector<kube::InformerBase*> all{&jobs_, &pods_, &services_};
   if (members_) all.push_back(&*members_);
   return all;
 }
@@ -126,7 +123,6 @@ void Caches::Stop() {
   for (kube::InformerBase* informer : Informers()) informer->Stop();
 }
 
-// Without the nodes: who may not see them works all the same, and takes none for lost.
 absl::Status Caches::WaitForSync(absl::Duration timeout) {
   TY_RETURN_IF_ERROR(jobs_.WaitForSync(timeout));
   TY_RETURN_IF_ERROR(pods_.WaitForSync(timeout));
@@ -171,7 +167,7 @@ job::JobView Caches::Observe(const CompactJob& job) {
                     .invalid = job.invalid,
                     .status = job.status};
   const std::string orphan = OrphanIndex(view.ns, view.name);
-  const auto find_node = [this](const kube::CompactPod& pod) { return FindNode(pod); };
+  const auto find_node = [this](const kube::CompactPod& pod) { return surroundings_.FindNode(pod); };
   for (const std::string_view owner : {std::string_view(job.meta.uid), std::string_view(orphan)}) {
     for (const auto& pod : pods_.cache().ListBy(pods_by_owner_, owner)) {
       if (owner == orphan && !MayAdopt(pod->meta, job)) continue;
@@ -188,12 +184,7 @@ job::JobView Caches::Observe(const CompactJob& job) {
   }
   ObserveMembers(job, view);
   const bool accelerated = std::ranges::any_of(job.spec.roles, &job::RoleSpec::accelerated);
-  if (accelerated) {
-    for (const auto& node : nodes_.cache().List()) {
-      if (!accelerators_.FindMark(*node).empty()) view.avoid_nodes.push_back(node->meta.name);
-    }
-    std::ranges::sort(view.avoid_nodes);
-  }
+  if (accelerated) view.avoid_nodes = surroundings_.ListMarkedNodes();
   return view;
 }
 
@@ -203,36 +194,6 @@ void Caches::ObserveMembers(const CompactJob& job, job::JobView& view) const {
       members_->cache().Get({std::string(job.meta.ns.view()), job::MembersName(job.meta.name)});
   if (found == nullptr || !found->meta.controller || found->meta.controller->uid != job.meta.uid) return;
   view.members = ops::ObserveMembers(*found);
-}
-
-NodeSight Caches::FindNode(const kube::CompactPod& pod) {
-  const auto node = nodes_.cache().Get({"", std::string(pod.node.view())});
-  if (node == nullptr) return FindMissingNode(pod.node);
-  NodeSight sight = ObserveNode(*node);
-  sight.accelerator_trouble = FindAcceleratorTrouble(*node, pod);
-  return sight;
-}
-
-std::string Caches::FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod) {
-  const std::vector<std::string> asked = accelerators_.FindAsked(pod.requests);
-  if (asked.empty()) return "";
-  std::vector<std::shared_ptr<const kube::CompactPod>> bound =
-      pods_.cache().ListBy(pods_by_node_, node.meta.name);
-  return accelerators_.FindTrouble(node, asked, bound);
-}
-
-NodeSight Caches::FindMissingNode(std::string_view name) {
-  if (!nodes_.HasSynced()) return {};
-  {
-    MutexLock lock(mu_);
-    if (gone_nodes_.contains(name)) return {.health = job::NodeHealth::kGone};
-  }
-  // A cache may be behind; gone is only what the server says is.
-  const auto answer = api_.Get(kube::Resource::Nodes(), {"", std::string(name)});
-  if (answer.ok() || !kube::IsNotFound(answer.status())) return {};
-  MutexLock lock(mu_);
-  gone_nodes_.emplace(name);
-  return {.health = job::NodeHealth::kGone};
 }
 
 void Caches::JobChanged(const kube::Change<CompactJob>& change) {
@@ -263,18 +224,7 @@ void Caches::WakeOwner(const T& object) {
   }
 }
 
-void Caches::NodeChanged(const kube::Change<kube::CompactNode>& change) {
-  const std::string& name = change.Any().meta.name;
-  {
-    MutexLock lock(mu_);
-    gone_nodes_.erase(name);
-  }
-  const bool same = change.before != nullptr && change.after != nullptr &&
-                    change.before->IsReady() == change.after->IsReady() &&
-                    change.before->troubles == change.after->troubles &&
-                    change.before->taints == change.after->taints &&
-                    change.before->allocatable == change.after->allocatable;
-  if (same) return;
+void Caches::NodeChanged(std::string_view name) {
   for (const auto& pod : pods_.cache().ListBy(pods_by_node_, name)) WakeOwner(*pod);
 }
 

@@ -1,42 +1,38 @@
-// What one controller sees of the cluster: jobs of its kind, their pods and services, and the nodes.
+// What one controller sees of the cluster: jobs of its kind, their pods and services.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/ids.h"
-#include "base/mutex.h"
 #include "job/job_view.h"
 #include "kube/api.h"
 #include "kube/expectations.h"
 #include "kube/informer.h"
-#include "kube/node.h"
 #include "kube/pod.h"
-#include "operator/accelerators.h"
 #include "operator/kind.h"
 #include "operator/observe.h"
+#include "operator/surroundings.h"
 
 namespace trainyard::ops {
 
-// The API, the clock and the kind must outlive it.
+// What is given must outlive it.
 class Caches {
  public:
   struct Options {
     std::string ns;  // empty: all
-    AcceleratorSigns accelerators;
     std::optional<std::uint64_t> seed;
   };
   // What happened to a job. kOwnWrite: nothing but that its status was stored; who waits for that wants to
   // know.
   enum class News { kChange, kOwnWrite };
   // `wake` is called with the key of every job that something happened to, from the informers' threads.
-  Caches(kube::Api& api, Clock& clock, const Kind& kind, const Options& options,
+  Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& surroundings, const Options& options,
          std::function<void(const kube::ObjectKey&, News)> wake);
   ~Caches() { Stop(); }  // before anything goes that the informers' threads use
   Caches(const Caches&) = delete;
@@ -78,38 +74,30 @@ class Caches {
 
  private:
   std::uint64_t NextSeed();
-  NodeSight FindNode(const kube::CompactPod& pod);
-  // Of one that the cache does not have.
-  NodeSight FindMissingNode(std::string_view name);
-  std::string FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod);
   std::vector<kube::InformerBase*> Informers();
   void ObserveMembers(const CompactJob& job, job::JobView& view) const;
   void JobChanged(const kube::Change<CompactJob>& change);
   template <typename T>
   void ChildChanged(const kube::Change<T>& change);
-  void NodeChanged(const kube::Change<kube::CompactNode>& change);
+  void NodeChanged(std::string_view name);
   template <typename T>
   void WakeOwner(const T& object);
 
-  kube::Api& api_;
   const Kind& kind_;
+  Surroundings& surroundings_;
   IdSource seeds_;
   const std::function<void(const kube::ObjectKey&, News)> wake_;
   kube::Expectations job_writes_;
   kube::Expectations pod_writes_;
   kube::Expectations service_writes_;
   kube::Expectations member_writes_;
-  const AcceleratorSigns accelerators_;
   kube::Informer<CompactJob> jobs_;
   kube::Informer<kube::CompactPod> pods_;
   kube::Informer<ServiceMeta> services_;
-  kube::Informer<kube::CompactNode> nodes_;
   std::optional<kube::Informer<MembersObject>> members_;  // of a kind that has them
   kube::Cache<kube::CompactPod>::Index pods_by_owner_ = 0;
   kube::Cache<kube::CompactPod>::Index pods_by_node_ = 0;
   kube::Cache<ServiceMeta>::Index services_by_owner_ = 0;
-  Mutex mu_;
-  std::set<std::string, std::less<>> gone_nodes_ TY_GUARDED_BY(mu_);  // that the server itself does not have
 };
 
 }  // namespace trainyard::ops

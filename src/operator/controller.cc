@@ -81,8 +81,8 @@ struct Controller::Work {
   kube::Runner runner;
 };
 
-Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, kube::EventRecorder& events,
-                       Metrics& metrics, ControllerOptions options)
+Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& surroundings,
+                       kube::EventRecorder& events, Metrics& metrics, ControllerOptions options)
     : api_(api),
       clock_(clock),
       kind_(kind),
@@ -90,8 +90,7 @@ Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, kube::Eve
       metrics_(metrics),
       options_(std::move(options)),
       seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
-      caches_(api, clock, kind,
-              {.ns = options_.ns, .accelerators = options_.accelerators, .seed = options_.seed},
+      caches_(api, clock, kind, surroundings, {.ns = options_.ns, .seed = options_.seed},
               [this](const kube::ObjectKey& key, Caches::News news) { Wake(key, news); }) {}
 
 Controller::~Controller() { Stop(); }
@@ -197,6 +196,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   const absl::Time now = clock_.Now();
   job::JobView view = caches_.Observe(job);
   view.policies = options_.policies;
+  if (options_.find_targets) view.targets = options_.find_targets(key);
   job::JobPlan plan = Plan(view, now);
   const bool lives = !job.status.IsFinished() && !view.leaving;
   const bool due = lives && TakeRecord(key, now);

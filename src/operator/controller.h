@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -28,6 +30,7 @@
 #include "operator/caches.h"
 #include "operator/kind.h"
 #include "operator/metrics.h"
+#include "operator/surroundings.h"
 #include "operator/urgency.h"
 
 namespace trainyard::ops {
@@ -37,7 +40,8 @@ struct ControllerOptions {
   absl::Duration reconcile_period = absl::Seconds(15);
   absl::Duration longest_period = absl::Minutes(5);
   job::Policies policies;
-  AcceleratorSigns accelerators;
+  // How many pods the autoscaler wants roles of a job to have, by name; empty: there is none.
+  std::function<std::map<std::string, int>(const kube::ObjectKey& job)> find_targets;
   int workers = 16;
   std::optional<std::uint64_t> seed;  // of back-offs; unset: the system's entropy
 };
@@ -45,8 +49,8 @@ struct ControllerOptions {
 // What is given must outlive it.
 class Controller {
  public:
-  Controller(kube::Api& api, Clock& clock, const Kind& kind, kube::EventRecorder& events, Metrics& metrics,
-             ControllerOptions options);
+  Controller(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& surroundings,
+             kube::EventRecorder& events, Metrics& metrics, ControllerOptions options);
   ~Controller();  // Stop()
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
@@ -68,6 +72,13 @@ class Controller {
   bool Step();
   // When the next job is due.
   SteadyTime NextTime();
+
+  // ---- for whoever decides about many jobs together
+
+  std::vector<std::shared_ptr<const CompactJob>> ListJobs() const { return caches_.ListJobs(); }
+  job::JobView Observe(const CompactJob& job) { return caches_.Observe(job); }
+  // Passes over the job, though nothing has happened to it.
+  void Look(const kube::ObjectKey& key) { Wake(key, Caches::News::kChange); }
 
   kube::WorkQueue::Counts CountQueue() const;
   // Jobs by state: "Running", ...; "New" for those that have none.

@@ -27,11 +27,12 @@ class RunningOperator final : public Operator {
         api_(transport_, clock, IdSource(ids_.Next())),
         events_(api_, clock, IdSource(ids_.Next()),
                 {.component = "trainyard-operator", .instance = identity_}),
-        kinds_(AllKinds(options_.controller.accelerators.resources)),
+        kinds_(AllKinds(options_.accelerators.resources)),
+        surroundings_(api_, clock, {.accelerators = options_.accelerators}),
         clock_(clock) {
     for (const auto& kind : kinds_) {
       controllers_.push_back(
-          std::make_unique<Controller>(api_, clock, *kind, events_, metrics_, options_.controller));
+          std::make_unique<Controller>(api_, clock, *kind, surroundings_, events_, metrics_, options_.controller));
     }
   }
 
@@ -40,6 +41,8 @@ class RunningOperator final : public Operator {
     metrics_server_.reset();
     metrics_.ForgetWatched();
     elector_.reset();  // stops the work, then gives the lease away
+    autoscaler_->Stop();
+    surroundings_.Stop();  // it calls the controllers
     for (const auto& controller : controllers_) controller->Stop();
     events_.Stop(absl::Milliseconds(200));
   }
@@ -57,6 +60,7 @@ class RunningOperator final : public Operator {
     metrics_.WatchLeading([this] { return IsWorking(); });
     TY_RETURN_IF_ERROR(OpenServers());
     events_.Start();
+    surroundings_.Start();
     for (const auto& controller : controllers_) controller->Start();
     if (!options_.leader_elect) {
       StartWork();
@@ -88,9 +92,11 @@ class RunningOperator final : public Operator {
   void StartWork() {
     working_ = true;
     for (const auto& controller : controllers_) controller->StartWork();
+    autoscaler_->Start();
     log::Info("the operator works", {{"identity", identity_}});
   }
   void StopWork() {
+    autoscaler_->Stop();
     for (const auto& controller : controllers_) controller->StopWork();
     working_ = false;
     log::Info("the operator rests", {{"identity", identity_}});
@@ -139,6 +145,8 @@ class RunningOperator final : public Operator {
   kube::Api api_;
   kube::EventRecorder events_;
   const std::vector<std::unique_ptr<Kind>> kinds_;
+  Surroundings surroundings_;
+  std::unique_ptr<Autoscaler> autoscaler_;
   std::vector<std::unique_ptr<Controller>> controllers_;  // by kind
   Clock& clock_;
   std::atomic<bool> working_ = false;

@@ -12,12 +12,15 @@
 #include "kube/election.h"
 #include "kube/http.h"
 #include "kube/resource.h"
+#include "operator/autoscaler.h"
 #include "operator/controller.h"
 
 namespace trainyard::ops {
 
 struct OperatorOptions {
   ControllerOptions controller;
+  AcceleratorSigns accelerators;
+  AutoscalerOptions autoscaler;
   bool leader_elect = false;
   kube::ObjectKey lease = {"default", "trainyard-operator"};
   absl::Duration lease_duration = absl::Seconds(15);

@@ -1,10 +1,13 @@
 #include "operator/preview.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "job/telling.h"
+#include "kube/quantity.h"
 #include "operator/caches.h"
 
 namespace trainyard::ops {
@@ -32,7 +35,121 @@ absl::Status NoSuchJob(const Kind& kind, const Caches& caches, const kube::Objec
              names.empty() ? "; the namespace has none" : StrCat("; there are: ", names)));
 }
 
+// What cannot work is told at once, where a cache would go on trying.
+absl::Status CheckKnown(const Kind& kind, kube::Api& api, const std::string& ns) {
+  const auto first = api.List(kind.resource(), ns, {.limit = 1});
+  if (kube::IsNotFound(first.status())) {
+    return absl::NotFoundError(
+        StrCat("the cluster knows no ", kind.resource().kind,
+               "; `kubectl apply -k deploy/` puts it there, or `trainyard up` has it"));
+  }
+  if (!first.ok()) return Annotate(first.status(), StrCat("cannot list ", kind.resource().plural));
+  return absl::OkStatus();
+}
+
+std::string Percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? "-" : StrCat(static_cast<int>(100.0 * static_cast<double>(part) / static_cast<double>(whole)), " %");
+}
+
+std::string PrintAmount(std::string_view resource, std::int64_t milli) {
+  constexpr std::int64_t kMilli = 1000;
+  if (resource == "memory") return FormatBytes(static_cast<std::uint64_t>(std::max<std::int64_t>(milli, 0) / kMilli));
+  return kube::Quantity::FromMilli(milli).Print();
+}
+
 }  // namespace
+
+absl::StatusOr<ScalingPreview> ViewScaling(const Kind& kind, kube::Api& api, Clock& clock,
+                                           const job::scale::Limits& limits) {
+  TY_RETURN_IF_ERROR(CheckKnown(kind, api, ""));
+  const auto nodes = api.List(kube::Resource::Nodes(), "", {.limit = 1});
+  if (!nodes.ok()) return Annotate(nodes.status(), "cannot list nodes");
+  Surroundings surroundings(api, clock, {});
+  Caches caches(api, clock, kind, surroundings, {}, [](const kube::ObjectKey&, Caches::News) {});
+  surroundings.WantLoad();
+  surroundings.Start();
+  caches.Start();
+  TY_RETURN_IF_ERROR(caches.WaitForSync(kPatience));
+  TY_RETURN_IF_ERROR(surroundings.WaitForLoad(kPatience));
+  std::vector<JobInSight> jobs;
+  std::map<std::string, PodRequests> requests;
+  for (const auto& job : caches.ListJobs()) {
+    if (!IsElastic(*job)) continue;
+    requests[job->meta.uid] = FindRequests(kind, *job);
+    jobs.push_back({.job = job, .view = caches.Observe(*job)});
+  }
+  ScalingPreview preview{
+      .scene = ObserveScaling(jobs, requests, *surroundings.ListLoad(), surroundings.ListNodes())};
+  preview.changes =
+      job::scale::PlanScaling(preview.scene.cluster, preview.scene.roles, preview.scene.waiting, limits);
+  return preview;
+}
+
+std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits& limits) {
+  const job::scale::Cluster& cluster = preview.scene.cluster;
+  std::vector<std::vector<std::string>> load{{"RESOURCE", "REQUESTED", "TOTAL", "LOAD"}};
+  for (const auto& [name, total] : cluster.total.amounts()) {
+    const std::int64_t requested = cluster.requested.Get(name);
+    if (total == 0 && requested == 0) continue;
+    load.push_back(
+        {name, PrintAmount(name, requested), PrintAmount(name, total), Percent(requested, total)});
+  }
+  std::string out = Table(load, 3);
+  StrAppend(out, "\nof the cpu ", static_cast<int>(limits.max_load * 100), " % may be asked for\n\n");
+  if (preview.scene.roles.empty()) {
+    StrAppend(out, "no job has a role with edlPolicy Auto\n");
+    return out;
+  }
+  std::vector<std::vector<std::string>> roles{
+      {"JOB", "ROLE", "NOW", "MIN", "MAX", "FULFILMENT", "NEXT", "WHY"}};
+  for (const job::scale::ElasticRole& role : preview.scene.roles) {
+    const auto change = std::ranges::find_if(preview.changes, [&](const job::scale::Change& one) {
+      return one.job == role.job && one.role == role.role;
+    });
+    const bool changes = change != preview.changes.end();
+    const std::string_view otherwise = role.waits      ? "it waits for room"
+                                       : !role.settled ? "its last change has not settled"
+                                       : role.now == role.most ? "it has its most"
+                                                               : "there is no room";
+    roles.push_back({role.job, role.role, StrCat(role.now), StrCat(role.least), StrCat(role.most),
+                     Percent(static_cast<std::int64_t>(job::scale::Fulfilment(role) * 1000), 1000),
+                     changes ? StrCat(change->to) : "-", changes ? change->why : std::string(otherwise)});
+  }
+  StrAppend(out, Table(roles, 3), "\n");
+  for (const job::scale::WaitingPods& waiting : preview.scene.waiting) {
+    StrAppend(out, waiting.job, " waits for room for ", waiting.pods.size(),
+              waiting.pods.size() == 1 ? " pod\n" : " pods\n");
+  }
+  return out;
+}
+
+Document ScalingToJson(const ScalingPreview& preview) {
+  Array roles;
+  for (const job::scale::ElasticRole& role : preview.scene.roles) {
+    roles.push_back(Object{{"job", role.job},
+                           {"role", role.role},
+                           {"now", role.now},
+                           {"min", role.least},
+                           {"max", role.most},
+                           {"fulfilment", job::scale::Fulfilment(role)},
+                           {"settled", role.settled},
+                           {"waits", role.waits}});
+  }
+  Array changes;
+  for (const job::scale::Change& change : preview.changes) {
+    changes.push_back(Object{{"job", change.job},
+                             {"role", change.role},
+                             {"from", change.from},
+                             {"to", change.to},
+                             {"why", change.why}});
+  }
+  Object load;
+  for (const auto& [name, total] : preview.scene.cluster.total.amounts()) {
+    load[name] =
+        Object{{"requestedMilli", preview.scene.cluster.requested.Get(name)}, {"totalMilli", total}};
+  }
+  return Object{{"load", std::move(load)}, {"roles", std::move(roles)}, {"changes", std::move(changes)}};
+}
 
 absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document) {
   const std::string api_version = kind.resource().ApiVersion();
@@ -58,15 +175,10 @@ absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document) {
 
 absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& clock,
                                       const kube::ObjectKey& key) {
-  // What cannot work is told at once, where a cache would go on trying.
-  const auto first = api.List(kind.resource(), key.ns, {.limit = 1});
-  if (kube::IsNotFound(first.status())) {
-    return absl::NotFoundError(
-        StrCat("the cluster knows no ", kind.resource().kind,
-               "; `kubectl apply -k deploy/` puts it there, or `trainyard up` has it"));
-  }
-  if (!first.ok()) return Annotate(first.status(), StrCat("cannot list ", kind.resource().plural));
-  Caches caches(api, clock, kind, {.ns = key.ns}, [](const kube::ObjectKey&, Caches::News) {});
+  TY_RETURN_IF_ERROR(CheckKnown(kind, api, key.ns));
+  Surroundings surroundings(api, clock, {});
+  Caches caches(api, clock, kind, surroundings, {.ns = key.ns}, [](const kube::ObjectKey&, Caches::News) {});
+  surroundings.Start();
   caches.Start();
   const absl::Status synced = caches.WaitForSync(kPatience);
   if (!synced.ok()) return synced;

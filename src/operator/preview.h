@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include "job/plan.h"
 #include "kube/api.h"
 #include "operator/kind.h"
+#include "operator/scaling_scene.h"
 
 namespace trainyard::ops {
 
@@ -18,6 +20,16 @@ absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document);
 // A job of the cluster, as it is now. NotFound: there is none; the message lists those that there are.
 absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& clock,
                                       const kube::ObjectKey& key);
+
+// What the autoscaler sees and would change, of all jobs of the kind.
+struct ScalingPreview {
+  ScalingScene scene;
+  std::vector<job::scale::Change> changes;
+};
+absl::StatusOr<ScalingPreview> ViewScaling(const Kind& kind, kube::Api& api, Clock& clock,
+                                           const job::scale::Limits& limits);
+std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits& limits);
+Document ScalingToJson(const ScalingPreview& preview);
 
 // What would be done and why, for people; and the same as JSON.
 std::string PrintPlan(const job::JobView& view, const job::JobPlan& plan);

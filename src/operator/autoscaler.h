@@ -1,0 +1,65 @@
+// Decides again and again how many pods the elastic roles of all jobs are to have. What it decides is carried
+// out by the controller of the jobs, which stores it first.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "job/scale/autoscale.h"
+#include "kube/work_queue.h"
+#include "operator/controller.h"
+#include "operator/kind.h"
+#include "operator/scaling_scene.h"
+#include "operator/surroundings.h"
+
+namespace trainyard::ops {
+
+struct AutoscalerOptions {
+  job::scale::Limits limits;
+  absl::Duration period = absl::Seconds(1);
+};
+
+// What is given must outlive it.
+class Autoscaler {
+ public:
+  Autoscaler(Clock& clock, const Kind& kind, Surroundings& surroundings, AutoscalerOptions options);
+  ~Autoscaler() { Stop(); }
+  Autoscaler(const Autoscaler&) = delete;
+  Autoscaler& operator=(const Autoscaler&) = delete;
+
+  // Whose jobs it is about; before Start(), which must come before the controller's end.
+  void Watch(Controller& controller) { controller_ = &controller; }
+  // By the names of roles; from any thread.
+  std::map<std::string, int> FindTargets(const kube::ObjectKey& job) const;
+
+  // In a thread of its own.
+  void Start();
+  void Stop();
+
+  // Once, in the caller's.
+  void Pass();
+
+ private:
+  void Run();
+  const PodRequests& RequestsOf(const CompactJob& job);
+
+  Clock& clock_;
+  const Kind& kind_;
+  Surroundings& surroundings_;
+  const AutoscalerOptions options_;
+  Controller* controller_ = nullptr;
+  std::map<std::string, std::pair<std::int64_t, PodRequests>> requests_;  // by uid, of a generation
+  std::unique_ptr<Alarm> alarm_;
+  std::thread thread_;
+  mutable Mutex mu_;
+  bool stopping_ TY_GUARDED_BY(mu_) = false;
+  std::map<kube::ObjectKey, std::map<std::string, int>> targets_ TY_GUARDED_BY(mu_);
+};
+
+}  // namespace trainyard::ops

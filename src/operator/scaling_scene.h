@@ -1,0 +1,41 @@
+// What the autoscaler's rule is about, gathered from jobs, pods and nodes as they are seen.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "job/job_view.h"
+#include "job/scale/autoscale.h"
+#include "kube/node.h"
+#include "operator/kind.h"
+#include "operator/surroundings.h"
+
+namespace trainyard::ops {
+
+struct JobInSight {
+  std::shared_ptr<const CompactJob> job;
+  job::JobView view;
+};
+
+struct ScalingScene {
+  job::scale::Cluster cluster;
+  std::vector<job::scale::ElasticRole> roles;
+  std::vector<job::scale::WaitingPods> waiting;
+};
+
+// Whether the autoscaler has a say in one of its roles: it lives, and has such a role.
+bool IsElastic(const CompactJob& job);
+
+// What one pod of each role takes, by the role's name.
+using PodRequests = std::map<std::string, job::scale::Resources>;
+PodRequests FindRequests(const Kind& kind, const CompactJob& job);
+
+// `requests` are those of the jobs, by uid. The view's targets are what was decided and is not stored yet.
+ScalingScene ObserveScaling(const std::vector<JobInSight>& jobs,
+                            const std::map<std::string, PodRequests>& requests,
+                            const std::vector<std::shared_ptr<const LoadPod>>& load,
+                            const std::vector<std::shared_ptr<const kube::CompactNode>>& nodes);
+
+}  // namespace trainyard::ops

@@ -1,0 +1,147 @@
+#include "operator/surroundings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace trainyard::ops {
+namespace {
+
+absl::StatusOr<LoadPod> ParseLoadPod(std::string json) {
+  static const kube::MetaOptions nothing{.labels = std::vector<std::string>()};
+  TY_ASSIGN_OR_RETURN(kube::CompactPod pod, kube::ParsePod(std::move(json), nothing));
+  return LoadPod{.meta = std::move(pod.meta),
+                 .node = pod.node,
+                 .finished = pod.IsFinished(),
+                 .requests = std::move(pod.requests)};
+}
+
+}  // namespace
+
+Surroundings::Surroundings(kube::Api& api, Clock& clock, Options options)
+    : api_(api),
+      accelerators_(std::move(options.accelerators)),
+      seeds_(options.seed ? IdSource(*options.seed) : IdSource::Random()),
+      nodes_(api, clock, IdSource(seeds_.Next()), {.resource = kube::Resource::Nodes()},
+             [](std::string json) { return kube::ParseNode(std::move(json)); }),
+      load_(api, clock, IdSource(seeds_.Next()), {.resource = kube::Resource::Pods()}, ParseLoadPod),
+      load_by_node_(load_.AddIndex([](const LoadPod& pod, std::vector<std::string>& values) {
+        if (!pod.node.empty()) values.emplace_back(pod.node.view());
+      })) {
+  nodes_.OnChange([this](const auto& change) { NodeChanged(change); });
+}
+
+void Surroundings::OnNodeChange(std::function<void(std::string_view)> handler) {
+  handlers_.push_back(std::move(handler));
+}
+
+void Surroundings::Start() {
+  MutexLock lock(mu_);
+  running_ = true;
+  nodes_.Start();
+  if (load_wanted_) load_.Start();
+}
+
+void Surroundings::Stop() {
+  {
+    MutexLock lock(mu_);
+    running_ = false;
+  }
+  nodes_.Stop();
+  load_.Stop();
+}
+
+bool Surroundings::Step() {
+  const auto step = [](kube::InformerBase& informer) {
+    const auto progress = informer.Step(absl::ZeroDuration());
+    return !progress.idle && progress.wait == absl::ZeroDuration();
+  };
+  bool wanted = false;
+  {
+    MutexLock lock(mu_);
+    wanted = load_wanted_;
+  }
+  const bool came = step(nodes_);
+  return (wanted && step(load_)) || came;
+}
+
+NodeSight Surroundings::FindNode(const kube::CompactPod& pod) {
+  const auto node = nodes_.cache().Get({"", std::string(pod.node.view())});
+  if (node == nullptr) return FindMissingNode(pod.node);
+  NodeSight sight = ObserveNode(*node);
+  sight.accelerator_trouble = FindAcceleratorTrouble(*node, pod);
+  return sight;
+}
+
+std::string Surroundings::FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod) {
+  const std::vector<std::string> asked = accelerators_.FindAsked(pod.requests);
+  if (asked.empty()) return "";
+  WantLoad();
+  if (std::string mark = accelerators_.FindMark(node); !mark.empty()) return mark;
+  for (const std::string& resource : asked) {
+    std::int64_t taken = 0;
+    for (const auto& bound : load_.cache().ListBy(load_by_node_, node.meta.name)) {
+      if (!bound->finished) taken += kube::FindAmount(bound->requests, resource);
+    }
+    if (std::string lack = FindLack(node, resource, taken); !lack.empty()) return lack;
+  }
+  return "";
+}
+
+NodeSight Surroundings::FindMissingNode(std::string_view name) {
+  if (!nodes_.HasSynced()) return {};
+  {
+    MutexLock lock(mu_);
+    if (gone_nodes_.contains(name)) return {.health = job::NodeHealth::kGone};
+  }
+  // A cache may be behind; gone is only what the server says is.
+  const auto answer = api_.Get(kube::Resource::Nodes(), {"", std::string(name)});
+  if (answer.ok() || !kube::IsNotFound(answer.status())) return {};
+  MutexLock lock(mu_);
+  gone_nodes_.emplace(name);
+  return {.health = job::NodeHealth::kGone};
+}
+
+std::vector<std::string> Surroundings::ListMarkedNodes() const {
+  std::vector<std::string> names;
+  for (const auto& node : nodes_.cache().List()) {
+    if (!accelerators_.FindMark(*node).empty()) names.push_back(node->meta.name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void Surroundings::WantLoad() {
+  MutexLock lock(mu_);
+  if (!std::exchange(load_wanted_, true) && running_) load_.Start();
+}
+
+std::unique_ptr<std::vector<std::shared_ptr<const LoadPod>>> Surroundings::ListLoad() {
+  WantLoad();
+  if (!load_.HasSynced() || !nodes_.HasSynced()) return nullptr;
+  return std::make_unique<std::vector<std::shared_ptr<const LoadPod>>>(load_.cache().List());
+}
+
+absl::Status Surroundings::WaitForLoad(absl::Duration timeout) {
+  WantLoad();
+  TY_RETURN_IF_ERROR(nodes_.WaitForSync(timeout));
+  return load_.WaitForSync(timeout);
+}
+
+void Surroundings::NodeChanged(const kube::Change<kube::CompactNode>& change) {
+  const std::string& name = change.Any().meta.name;
+  {
+    MutexLock lock(mu_);
+    gone_nodes_.erase(name);
+  }
+  const bool same = change.before != nullptr && change.after != nullptr &&
+                    change.before->IsReady() == change.after->IsReady() &&
+                    change.before->troubles == change.after->troubles &&
+                    change.before->taints == change.after->taints &&
+                    change.before->allocatable == change.after->allocatable;
+  if (same) return;
+  for (const auto& handler : handlers_) handler(name);
+}
+
+}  // namespace trainyard::ops
