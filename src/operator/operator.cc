@@ -30,10 +30,7 @@ class RunningOperator final : public Operator {
         kinds_(AllKinds(options_.accelerators.resources)),
         surroundings_(api_, clock, {.accelerators = options_.accelerators}),
         clock_(clock) {
-    for (const auto& kind : kinds_) {
-      controllers_.push_back(
-          std::make_unique<Controller>(api_, clock, *kind, surroundings_, events_, metrics_, options_.controller));
-    }
+    for (const auto& kind : kinds_) AddController(*kind);
   }
 
   ~RunningOperator() override {
@@ -89,6 +86,18 @@ class RunningOperator final : public Operator {
   }
 
  private:
+  void AddController(const Kind& kind) {
+    ControllerOptions options = options_.controller;
+    const bool elastic = kind.has_members();  // its jobs may grow and shrink
+    if (elastic) {
+      autoscaler_ = std::make_unique<Autoscaler>(clock_, kind, surroundings_, options_.autoscaler);
+      options.find_targets = [this](const kube::ObjectKey& job) { return autoscaler_->FindTargets(job); };
+    }
+    controllers_.push_back(std::make_unique<Controller>(api_, clock_, kind, surroundings_, events_, metrics_,
+                                                        std::move(options)));
+    if (elastic) autoscaler_->Watch(*controllers_.back());
+  }
+
   void StartWork() {
     working_ = true;
     for (const auto& controller : controllers_) controller->StartWork();

@@ -54,6 +54,7 @@ std::string Percent(std::int64_t part, std::int64_t whole) {
 std::string PrintAmount(std::string_view resource, std::int64_t milli) {
   constexpr std::int64_t kMilli = 1000;
   if (resource == "memory") return FormatBytes(static_cast<std::uint64_t>(std::max<std::int64_t>(milli, 0) / kMilli));
+  if (resource == "pods") return StrCat(milli / kMilli);
   return kube::Quantity::FromMilli(milli).Print();
 }
 

@@ -23,8 +23,8 @@ std::int64_t RestartsOf(const Document& pod) {
                                                       : IntAt((*containers)[0], {"restartCount"}).value_or(0);
 }
 
-Array Container(Object state, std::int64_t restarts, std::optional<Object> last = {}) {
-  Object container{{"name", "tensorflow"},
+Array Container(const Document& pod, Object state, std::int64_t restarts, std::optional<Object> last = {}) {
+  Object container{{"name", StringAt(ArrayAt(pod, {"spec", "containers"})->front(), {"name"})},
                    {"image", "x"},
                    {"imageID", ""},
                    {"ready", true},
@@ -40,9 +40,8 @@ void Story::Tell(std::string_view what) const {
   if (told_) std::cerr << absl::FormatDuration(clock_.Now() - begin_) << " " << what << "\n";
 }
 
-Cluster::Cluster(std::uint64_t seed, const ops::Kind& kind, bool told)
-    : kind_(kind),
-      random_(seed),
+Cluster::Cluster(std::uint64_t seed, bool told)
+    : random_(seed),
       clock_(kBegin),
       story_(clock_, told),
       store_(kv::NewMemoryStore(clock_)),
@@ -55,13 +54,40 @@ Cluster::Cluster(std::uint64_t seed, const ops::Kind& kind, bool told)
   TY_CHECK(installed.ok(), "the definitions are not taken");
 }
 
-std::vector<Document> Cluster::List(const Resource& resource) {
+const ops::Kind& Cluster::KindOf(const Document& object) const {
+  std::string_view name = StringAt(object, {"kind"});
+  if (const Array* owners = ArrayAt(object, {"metadata", "ownerReferences"}); owners && !owners->empty()) {
+    name = StringAt(owners->front(), {"kind"});
+  }
+  for (const auto& kind : kinds_) {
+    if (kind->resource().kind == name) return *kind;
+  }
+  return *kinds_.front();
+}
+
+ops::Place Cluster::PlaceOf(const Document& object) const {
+  const auto meta = kube::ParseObjectMeta(PrintJson(object)).value();
+  return KindOf(object).FindPlace(meta).value_or(ops::Place());
+}
+
+const std::vector<Document>& Cluster::List(const Resource& resource) {
+  const kv::Revision revision = store_->Range({.range = kv::KeyRange::Key("none")}).value().revision;
+  Listed& listed = listed_[resource.plural];
+  if (listed.revision == revision) return listed.objects;
   const auto page = user_.ListAll(resource, resource.namespaced ? kNamespace : "", {});
   TY_CHECK(page.ok(), "an object of the simulation cannot be listed");
-  std::vector<Document> objects;
-  objects.reserve(page->items.size());
-  for (const std::string& item : page->items) objects.push_back(ParseJson(item).value());
-  return objects;
+  listed = {.revision = revision};
+  listed.objects.reserve(page->items.size());
+  for (const std::string& item : page->items) listed.objects.push_back(ParseJson(item).value());
+  return listed.objects;
+}
+
+std::vector<Document> Cluster::ListJobs() {
+  std::vector<Document> jobs;
+  for (const auto& kind : kinds_) {
+    for (const Document& job : List(kind->resource())) jobs.push_back(job);
+  }
+  return jobs;
 }
 
 std::optional<Document> Cluster::Get(const Resource& resource, const std::string& name) {
@@ -136,8 +162,14 @@ void Cluster::Bind(const Document& pod, const std::string& node) {
 }
 
 void Cluster::StartPod(const Document& pod) {
-  PatchPodStatus(pod, {{"phase", "Running"}, {"containerStatuses", Container(Running(), 0)}},
+  PatchPodStatus(pod, {{"phase", "Running"}, {"containerStatuses", Container(pod, Running(), 0)}},
                  "a kubelet starts");
+}
+
+void Cluster::StickPod(const Document& pod, bool stuck) {
+  const Object waiting{{"reason", stuck ? "ErrImagePull" : "ContainerCreating"}};
+  PatchPodStatus(pod, {{"containerStatuses", Container(pod, {{"waiting", waiting}}, 0)}},
+                 stuck ? "no image for" : "an image again for");
 }
 
 void Cluster::RemovePod(const Document& pod) {
@@ -149,6 +181,10 @@ void Cluster::Evict(const Document& pod) {
   PatchPodStatus(pod, {{"phase", "Failed"}, {"reason", "Evicted"}}, "eviction of");
 }
 
+void Cluster::StopPod(const Document& pod) {
+  PatchPodStatus(pod, {{"phase", "Failed"}, {"reason", "DeadlineExceeded"}}, "the deadline ends");
+}
+
 void Cluster::EndPod(const Document& pod, int exit_code, const std::function<void()>& seen) {
   const std::string_view policy = StringAt(pod, {"spec", "restartPolicy"});
   const std::int64_t restarts = RestartsOf(pod);
@@ -156,17 +192,17 @@ void Cluster::EndPod(const Document& pod, int exit_code, const std::function<voi
   if (!again) {
     return PatchPodStatus(pod,
                           {{"phase", exit_code == 0 ? "Succeeded" : "Failed"},
-                           {"containerStatuses", Container(Terminated(exit_code), restarts)}},
+                           {"containerStatuses", Container(pod, Terminated(exit_code), restarts)}},
                           StrCat("exit ", exit_code, " of"));
   }
   if (seen) {
-    PatchPodStatus(pod, {{"containerStatuses", Container(Terminated(exit_code), restarts)}},
+    PatchPodStatus(pod, {{"containerStatuses", Container(pod, Terminated(exit_code), restarts)}},
                    StrCat("exit ", exit_code, ", to be restarted, of"));
     seen();
     // Whoever saw it may have ended the job, and the pod with it.
     if (!Get(Resource::Pods(), KeyOf(pod).name)) return;
   }
-  PatchPodStatus(pod, {{"containerStatuses", Container(Running(), restarts + 1, Terminated(exit_code))}},
+  PatchPodStatus(pod, {{"containerStatuses", Container(pod, Running(), restarts + 1, Terminated(exit_code))}},
                  StrCat("restart after exit ", exit_code, " of"));
 }
 
@@ -176,8 +212,9 @@ void Cluster::CollectGarbage() {
   if (!std::exchange(garbage_, false)) return;
   std::set<std::string> uids;
   for (const Document& job : ListJobs()) uids.insert(UidOf(job));
-  for (const Resource* resource : {&Resource::Pods(), &Resource::Services()}) {
-    for (const Document& object : List(*resource)) {
+  for (const Resource* resource : {&Resource::Pods(), &Resource::Services(), &Resource::ConfigMaps()}) {
+    const std::vector<Document> objects = List(*resource);
+    for (const Document& object : objects) {
       const Array* owners = ArrayAt(object, {"metadata", "ownerReferences"});
       if (owners == nullptr || owners->empty() || IsLeaving(object)) continue;
       if (uids.contains(std::string(StringAt((*owners)[0], {"uid"})))) continue;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,7 +21,7 @@
 #include "kv/store.h"
 #include "local/api/direct_transport.h"
 #include "local/api/server.h"
-#include "operator/kind.h"
+#include "operator/kinds.h"
 
 namespace trainyard::sim {
 
@@ -38,19 +39,22 @@ class Story {
 
 class Cluster {
  public:
-  // The kind must outlive it.
-  Cluster(std::uint64_t seed, const ops::Kind& kind, bool told);
+  Cluster(std::uint64_t seed, bool told);
 
   ManualClock& clock() { return clock_; }
   const Story& story() const { return story_; }
   kube::Transport& transport() { return direct_; }
   // With all rights, and nothing goes wrong on the way.
   kube::Api& user() { return user_; }
-  const ops::Kind& kind() const { return kind_; }
+  const std::vector<std::unique_ptr<ops::Kind>>& kinds() const { return kinds_; }
+  // The kind of a job, or of the job that a pod or a service belongs to.
+  const ops::Kind& KindOf(const Document& object) const;
+  ops::Place PlaceOf(const Document& object) const;
 
-  std::vector<Document> List(const kube::Resource& resource);
-  std::vector<Document> ListPods() { return List(kube::Resource::Pods()); }
-  std::vector<Document> ListJobs() { return List(kind_.resource()); }
+  // As they are now; valid until something is written.
+  const std::vector<Document>& List(const kube::Resource& resource);
+  const std::vector<Document>& ListPods() { return List(kube::Resource::Pods()); }
+  std::vector<Document> ListJobs();  // of all kinds
   std::optional<Document> Get(const kube::Resource& resource, const std::string& name);
 
   // ---- nodes
@@ -65,8 +69,11 @@ class Cluster {
 
   void Bind(const Document& pod, const std::string& node);
   void StartPod(const Document& pod);
+  // Its containers cannot be made, or can again.
+  void StickPod(const Document& pod, bool stuck);
   void RemovePod(const Document& pod);  // one that was told to go
   void Evict(const Document& pod);
+  void StopPod(const Document& pod);  // one whose own deadline is over
   // Its process ends; what follows is the pod's restart policy. `seen` runs between the end and the restart,
   // if there is one.
   void EndPod(const Document& pod, int exit_code, const std::function<void()>& seen);
@@ -83,7 +90,7 @@ class Cluster {
   Object Running() const;
   Object Terminated(int exit_code) const;
 
-  const ops::Kind& kind_;
+  const std::vector<std::unique_ptr<ops::Kind>> kinds_ = ops::AllKinds();
   IdSource random_;
   ManualClock clock_;
   const Story story_;
@@ -92,6 +99,11 @@ class Cluster {
   local::DirectTransport direct_;
   kube::Api user_;
   bool garbage_ = false;
+  struct Listed {
+    kv::Revision revision = 0;
+    std::vector<Document> objects;
+  };
+  std::map<std::string, Listed> listed_;  // by the plural of the resource
   std::set<std::string> lost_nodes_;
 };
 

@@ -1,5 +1,7 @@
 #include "tests/sim/documents.h"
 
+#include <set>
+
 #include "base/text.h"
 
 namespace trainyard::sim {
@@ -28,10 +30,13 @@ std::string StateOf(const Document& job) {
   return state;
 }
 
-bool IsFinished(const Document& job) {
-  const std::string state = StateOf(job);
-  return state == "Succeeded" || state == "Failed";
+bool IsEnd(std::string_view state) {
+  static const std::set<std::string_view> ends = {"Succeeded", "Succeed",   "Failed",
+                                                  "Timeout",   "Preempted", "NodeFail"};
+  return ends.contains(state);
 }
+
+bool IsFinished(const Document& job) { return IsEnd(StateOf(job)); }
 
 std::map<std::string, std::int64_t> CountersOf(const Document& job) {
   std::map<std::string, std::int64_t> counters;

@@ -28,6 +28,7 @@ inline bool IsLeaving(const Document& object) {
 
 // Of a job: the types of all conditions that are true, without anything between them.
 std::string StateOf(const Document& job);
+bool IsEnd(std::string_view state);
 bool IsFinished(const Document& job);
 // Of a job: what must never fall, by a name of its own.
 std::map<std::string, std::int64_t> CountersOf(const Document& job);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/telling.h"
 #include "tests/sim/documents.h"
 
 namespace trainyard::sim {
@@ -15,20 +16,26 @@ int AttemptOf(const Document& pod) {
   return ParseNumber<int>(StringAt(pod, {"metadata", "annotations", "trainyard.dev/attempt"})).value_or(0);
 }
 
-int StoredAttempt(const job::JobStatus& status, const Document& pod) {
+// What is stored of the role that the slug names; null: nothing is.
+const job::RoleStatus* FindRole(const job::JobStatus& status, std::string_view slug) {
   for (const auto& [name, role] : status.roles) {
-    std::string slug = name;
-    std::ranges::transform(slug, slug.begin(), [](char c) { return static_cast<char>(c | 0x20); });
-    if (slug != LabelOf(pod, "tf-replica-type")) continue;
-    return role.AttemptOf(ParseNumber<int>(LabelOf(pod, "tf-replica-index")).value_or(0));
+    std::string lowered = name;
+    std::ranges::transform(lowered, lowered.begin(), [](char c) { return static_cast<char>(c | 0x20); });
+    if (lowered == slug) return &role;
   }
-  return 0;
+  return nullptr;
+}
+
+int StoredAttempt(const job::JobStatus& status, const ops::Place& place) {
+  const job::RoleStatus* role = FindRole(status, place.role);
+  return role == nullptr ? 0 : role->AttemptOf(place.index);
 }
 
 // A pod that should have been cleaned up.
 std::string LeftOf(const Document& job, const std::vector<Document>& pods) {
   const std::string_view clean = StringAt(job, {"spec", "cleanPodPolicy"});
-  if (clean == "None") return "";
+  const bool ai = StringAt(job, {"kind"}) == "AITrainingJob";
+  if (clean == "None" && !ai) return "";
   for (const Document& pod : pods) {
     if (LabelOf(pod, "trainyard.dev/job-uid") != UidOf(job)) continue;
     const std::string_view phase = StringAt(pod, {"status", "phase"});
@@ -47,25 +54,21 @@ void Promises::Break(std::string what) {
 void Promises::Check() {
   for (const Document& job : cluster_.ListJobs()) CheckJob(job);
   std::set<std::string> seats;
+  CheckMembers();
   for (const Document& pod : cluster_.ListPods()) {
-    const std::string seat = StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ",
-                                    LabelOf(pod, "tf-replica-type"), "-", LabelOf(pod, "tf-replica-index"));
+    const ops::Place place = cluster_.PlaceOf(pod);
+    const std::string seat =
+        StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", place.role, "-", place.index);
     if (!seats.insert(seat).second) Break(StrCat("two pods of one index: ", seat));
   }
 }
 
 void Promises::CheckJob(const Document& job) {
   const std::string name = KeyOf(job).name;
-  static const std::set<std::string> states = {"",          "Created",   "Running", "Restarting",
-                                               "Suspended", "Succeeded", "Failed"};
   const std::string state = StateOf(job);
-  if (!states.contains(state)) Break(StrCat(name, " is in two states at once: ", state));
   Known& known = known_[UidOf(job)];
-  if ((known.state == "Succeeded" || known.state == "Failed") && state != known.state) {
-    Break(StrCat(name, " went from ", known.state, " to ", state));
-  }
-  const bool ended = Find(job, {"status", "completionTime"}) != nullptr;
-  if (ended != IsFinished(job)) Break(StrCat(name, " has a completion time and is ", state));
+  if (IsEnd(known.state) && state != known.state) Break(StrCat(name, " went from ", known.state, " to ", state));
+  CheckPhase(job, state);
   auto counters = CountersOf(job);
   for (const auto& [what, before] : known.counters) {
     const auto now = counters.find(what);
@@ -76,10 +79,51 @@ void Promises::CheckJob(const Document& job) {
   }
   if (state != known.state) cluster_.story().Tell(StrCat(name, " is ", state));
   known = {.state = state, .counters = std::move(counters)};
+  if (!IsFinished(job)) CheckLimits(job);
+}
+
+void Promises::CheckPhase(const Document& job, const std::string& state) {
+  const std::string name = KeyOf(job).name;
+  const job::Telling telling = cluster_.KindOf(job).telling();
+  const auto states = job::StatesOf(telling);
+  const bool one = state.empty() || std::ranges::any_of(states, [&](job::State possible) {
+                     return job::StateName(telling, possible) == state;
+                   });
+  if (!one) Break(StrCat(name, " is in two states at once: ", state));
+  const bool phases = telling == job::Telling::kByPhase;
+  const bool ended = Find(job, {"status", phases ? "endTime" : "completionTime"}) != nullptr;
+  if (ended != IsFinished(job)) Break(StrCat(name, " has a time of its end and is ", state));
+  if (!phases) return;
+  if (StringAt(job, {"status", "phase"}) != state) Break(StrCat(name, " has a phase that is not ", state));
+  if (ended && Find(job, {"status", "ending"}) != nullptr) Break(StrCat(name, " has ended and still ends"));
+}
+
+void Promises::CheckLimits(const Document& job) {
+  const std::string name = KeyOf(job).name;
   const auto limit = IntAt(job, {"spec", "backoffLimit"});
-  if (!limit || IsFinished(job)) return;
-  if (IntAt(job, {"status", "restartCount"}).value_or(0) > *limit)
+  if (limit && IntAt(job, {"status", "restartCount"}).value_or(0) > *limit)
     Break(StrCat(name, " has gone beyond its limit"));
+  // Of several roles, one may count the restarts of another with its own.
+  const Object* roles = ObjectAt(job, {"spec", "replicaSpecs"});
+  if (roles == nullptr || roles->size() != 1) return;
+  const auto of_role = IntAt(roles->begin()->value(), {"restartLimit"});
+  if (of_role && IntAt(job, {"status", "restartTotal"}).value_or(0) > *of_role)
+    Break(StrCat(name, " has gone beyond its limit"));
+}
+
+// An epoch means one thing, and the next is higher.
+void Promises::CheckMembers() {
+  for (const Document& map : cluster_.List(Resource::ConfigMaps())) {
+    const std::string uid = LabelOf(map, "trainyard.dev/job-uid");
+    const std::string_view text = StringAt(map, {"data", "members"});
+    if (uid.empty()) continue;
+    const auto epoch = ParseNumber<std::int64_t>(text.substr(6, text.find('\n') - 6));
+    if (!epoch) return Break(StrCat(KeyOf(map).name, " has no epoch"));
+    if (*epoch < epochs_[uid]) Break(StrCat(KeyOf(map).name, ": the epoch fell to ", *epoch));
+    epochs_[uid] = *epoch;
+    const auto [known, is_new] = members_.emplace(std::pair(uid, *epoch), text);
+    if (known->second != text) Break(StrCat(KeyOf(map).name, ": epoch ", *epoch, " means two things"));
+  }
 }
 
 void Promises::JudgeWrite(const kube::Request& request) {
@@ -96,13 +140,13 @@ void Promises::JudgeWrite(const kube::Request& request) {
 std::optional<Document> Promises::OwnerOf(const Document& pod) {
   const Array* owners = ArrayAt(pod, {"metadata", "ownerReferences"});
   if (owners == nullptr || owners->empty()) return std::nullopt;
-  auto job = cluster_.Get(cluster_.kind().resource(), std::string(StringAt((*owners)[0], {"name"})));
+  auto job = cluster_.Get(cluster_.KindOf(pod).resource(), std::string(StringAt((*owners)[0], {"name"})));
   if (job && UidOf(*job) != StringAt((*owners)[0], {"uid"})) return std::nullopt;
   return job;
 }
 
 job::JobStatus Promises::StatusOf(const Document& job) const {
-  return cluster_.kind().Decode(PrintJson(job)).value().status;
+  return cluster_.KindOf(job).Decode(PrintJson(job)).value().status;
 }
 
 void Promises::JudgeCreate(const Document& pod) {
@@ -110,9 +154,26 @@ void Promises::JudgeCreate(const Document& pod) {
   if (!job) return cluster_.ExpectGarbage();  // it was deleted just now
   if (IsFinished(*job)) Break(StrCat("a pod is made for ", KeyOf(*job).name, ", which has ended"));
   // A scale-down forgets indexes, and with them their numbers.
-  const int stored = StoredAttempt(StatusOf(*job), pod);
+  const job::JobStatus status = StatusOf(*job);
+  if (status.ending) Break(StrCat("a pod is made for ", KeyOf(*job).name, ", which ends"));
+  JudgeBarrier(*job, status, pod);
+  const int stored = StoredAttempt(status, cluster_.PlaceOf(pod));
   if (!scaled_.contains(KeyOf(*job).name) && AttemptOf(pod) > stored) {
     Break(StrCat(KeyOf(pod).name, " is made under number ", AttemptOf(pod), ", and ", stored, " is stored"));
+  }
+}
+
+// Where all are made again, the last of the past goes before the first of the future comes.
+void Promises::JudgeBarrier(const Document& job, const job::JobStatus& status, const Document& pod) {
+  const ops::Place made = cluster_.PlaceOf(pod);
+  const job::RoleStatus* role = FindRole(status, made.role);
+  if (role == nullptr || role->barrier == job::RestartScope::kPod) return;
+  for (const Document& other : cluster_.ListPods()) {
+    if (LabelOf(other, "trainyard.dev/job-uid") != UidOf(job)) continue;
+    const ops::Place place = cluster_.PlaceOf(other);
+    const bool behind = place.role == made.role || role->barrier == job::RestartScope::kJob;
+    if (!behind || AttemptOf(other) >= StoredAttempt(status, place)) continue;
+    Break(StrCat(KeyOf(pod).name, " is made while ", KeyOf(other).name, " of the past is there"));
   }
 }
 
@@ -128,19 +189,23 @@ void Promises::JudgeDelete(const std::string& name, const kube::Request& request
   const auto job = OwnerOf(*pod);
   if (!job || IsFinished(*job) || scaled_.contains(KeyOf(*job).name) || suspended_.contains(KeyOf(*job).name))
     return;
-  if (IsLeaving(*pod) || AttemptOf(*pod) < StoredAttempt(StatusOf(*job), *pod)) return;
+  const job::JobStatus status = StatusOf(*job);
+  const ops::Place place = cluster_.PlaceOf(*pod);
+  if (status.ending || IsLeaving(*pod) || AttemptOf(*pod) < StoredAttempt(status, place)) return;
+  const job::RoleStatus* role = FindRole(status, place.role);
+  if (role != nullptr && role->given_up.Contains(place.index)) return;
   Break(StrCat(name, " is deleted, and its failure is not stored"));
 }
 
 bool Promises::AllSettled() {
   const auto jobs = cluster_.ListJobs();
   if (!std::ranges::all_of(jobs, IsFinished)) return false;
-  const auto pods = cluster_.ListPods();
+  const std::vector<Document> pods = cluster_.ListPods();
   return std::ranges::all_of(jobs, [&](const Document& job) { return LeftOf(job, pods).empty(); });
 }
 
 int Promises::CheckEnds() {
-  const auto pods = cluster_.ListPods();
+  const std::vector<Document> pods = cluster_.ListPods();
   int finished = 0;
   for (const Document& job : cluster_.ListJobs()) {
     if (!IsFinished(job)) {
@@ -149,6 +214,9 @@ int Promises::CheckEnds() {
       continue;
     }
     ++finished;
+    const auto asked = asked_.find(UidOf(job));
+    if (asked != asked_.end() && asked->second != StateOf(job))
+      Break(StrCat(KeyOf(job).name, " was asked to be ", asked->second, " and is ", StateOf(job)));
     if (const std::string left = LeftOf(job, pods); !left.empty()) Break(StrCat(left, " is left behind"));
   }
   return finished;

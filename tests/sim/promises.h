@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/document.h"
@@ -27,6 +28,8 @@ class Promises {
   // Jobs whose spec was changed so; an operator may see it later than it is so.
   void WasScaled(const std::string& job) { scaled_.insert(job); }
   void WasSuspended(const std::string& job) { suspended_.insert(job); }
+  // An annotation asks the job to end so.
+  void WasAsked(const std::string& uid, std::string state) { asked_.emplace(uid, std::move(state)); }
 
   // At any time: states, counters, limits, and never two pods of one index.
   void Check();
@@ -44,6 +47,10 @@ class Promises {
   };
 
   void CheckJob(const Document& job);
+  void CheckPhase(const Document& job, const std::string& state);
+  void CheckMembers();
+  void CheckLimits(const Document& job);
+  void JudgeBarrier(const Document& job, const job::JobStatus& status, const Document& pod);
   void JudgeCreate(const Document& pod);
   void JudgeDelete(const std::string& name, const kube::Request& request);
   std::optional<Document> OwnerOf(const Document& pod);
@@ -53,7 +60,10 @@ class Promises {
   std::vector<std::string> broken_;
   std::set<std::string> scaled_;
   std::set<std::string> suspended_;
-  std::map<std::string, Known> known_;  // by the uid of the job
+  std::map<std::string, Known> known_;         // by the uid of the job
+  std::map<std::string, std::string> asked_;   // the same
+  std::map<std::string, std::int64_t> epochs_;  // of the members; the same
+  std::map<std::pair<std::string, std::int64_t>, std::string> members_;  // and what they were
 };
 
 }  // namespace trainyard::sim

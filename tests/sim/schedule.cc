@@ -11,7 +11,7 @@
 #include "kube/event_recorder.h"
 #include "operator/controller.h"
 #include "operator/metrics.h"
-#include "operator/tfjob.h"
+#include "operator/kinds.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/documents.h"
 #include "tests/sim/faulty_transport.h"
@@ -35,17 +35,18 @@ struct Process {
   std::unique_ptr<kube::Api> api;
   std::unique_ptr<ops::Metrics> metrics;
   std::unique_ptr<kube::EventRecorder> events;
-  std::unique_ptr<ops::Controller> controller;
+  std::unique_ptr<ops::Surroundings> surroundings;
+  std::vector<std::unique_ptr<ops::Controller>> controllers;  // by kind
 
   ~Process() {
-    controller.reset();
+    controllers.clear();
     events.reset();
   }
 };
 
 class Schedule {
  public:
-  Schedule(std::uint64_t seed, bool trace) : random_(seed), cluster_(random_.Next(), kind_, trace) {}
+  Schedule(std::uint64_t seed, bool trace) : random_(seed), cluster_(random_.Next(), trace) {}
 
   ScheduleResult Run() {
     Prepare();
@@ -79,7 +80,7 @@ class Schedule {
   void Prepare() {
     for (int i = 1; i <= kNodes; ++i) cluster_.MakeNode(NodeName(static_cast<std::uint64_t>(i)));
     const int jobs = 1 + static_cast<int>(Below(3));
-    for (int i = 0; i < jobs; ++i) MakeJob(StrCat("job-", i));
+    for (int i = 0; i < jobs; ++i) MakeJob(StrCat("job-", i), *cluster_.kinds()[Below(2)]);
     rates_ = {.refused = static_cast<int>(Below(4)) * 20,
               .lost = static_cast<int>(Below(4)) * 20,
               .stale = static_cast<int>(Below(4)) * 20,
@@ -99,7 +100,39 @@ class Schedule {
                                 {"containers", Array{Object{{"name", "tensorflow"}, {"image", "x"}}}}}}}}};
   }
 
-  void MakeJob(const std::string& name) {
+  Object MakeAiRole() {
+    static const std::vector<std::string> policies = {"Always",   "OnFailure",  "Never",
+                                                      "ExitCode", "OnNodeFail", "OnNodeFailWithExitCode"};
+    static const std::vector<std::string> scopes = {"Pod", "Replica", "All"};
+    static const std::vector<std::string> ends = {"Any", "Rank0", "All", "None"};
+    Object role = MakeRole(1 + static_cast<int>(Below(3)));
+    MakeObjectAt(role["template"], {"spec"})["containers"] =
+        Array{Object{{"name", "aitj-main"}, {"image", "x"}}};
+    role["restartPolicy"] = OneOf(policies);
+    role["restartScope"] = OneOf(scopes);
+    if (Chance(40)) role["failPolicy"] = OneOf(ends);
+    if (Chance(40)) role["completePolicy"] = OneOf(ends);
+    if (Chance(50)) role["restartLimit"] = static_cast<int>(Below(4));
+    if (Chance(20)) role["edlPolicy"] = Chance(50) ? "Never" : "Manual";
+    if (Chance(20)) role["maxReplicas"] = 3;
+    return role;
+  }
+
+  Object MakeAiSpec() {
+    static const std::vector<std::string> ends = {"Any", "Rank0", "All", "None"};
+    Object roles{{"trainer", MakeAiRole()}};
+    if (Chance(40)) roles["pserver"] = MakeAiRole();
+    Object spec{{"replicaSpecs", std::move(roles)},
+                {"cleanPodPolicy", Chance(50) ? "All" : "None"},
+                {"restartingExitCode", "130, 137-143"},
+                {"faultTolerant", Chance(30)}};
+    if (Chance(20)) spec["failPolicy"] = OneOf(ends);
+    if (Chance(20)) spec["completePolicy"] = OneOf(ends);
+    if (Chance(15)) spec["timeLimit"] = static_cast<int>(30 + Below(600));
+    return spec;
+  }
+
+  Object MakeTfSpec() {
     Object roles{{"Worker", MakeRole(1 + static_cast<int>(Below(3)))}};
     if (Chance(30)) roles["Chief"] = MakeRole(1);
     if (Chance(30)) roles["PS"] = MakeRole(1 + static_cast<int>(Below(2)));
@@ -108,11 +141,16 @@ class Schedule {
     if (Chance(40)) spec["backoffLimit"] = static_cast<int>(Below(5));
     if (Chance(15)) spec["activeDeadlineSeconds"] = static_cast<int>(30 + Below(600));
     if (Chance(15)) spec["successPolicy"] = "AllWorkers";
-    const Object job{{"apiVersion", "kubeflow.org/v1alpha2"},
-                     {"kind", "TFJob"},
+    return spec;
+  }
+
+  void MakeJob(const std::string& name, const ops::Kind& kind) {
+    const bool ai = kind.telling() == job::Telling::kByPhase;
+    const Object job{{"apiVersion", kind.resource().ApiVersion()},
+                     {"kind", kind.resource().kind},
                      {"metadata", Object{{"name", name}}},
-                     {"spec", std::move(spec)}};
-    const auto made = cluster_.user().Create(kind_.resource(), kNamespace, PrintJson(job));
+                     {"spec", ai ? MakeAiSpec() : MakeTfSpec()}};
+    const auto made = cluster_.user().Create(kind.resource(), kNamespace, PrintJson(job));
     if (!made.ok()) return promises_.Break(StrCat("a job is not taken: ", made.status().ToString()));
     Tell(StrCat("a job is made: ", PrintJson(job)));
   }
@@ -121,7 +159,7 @@ class Schedule {
 
   void Happen() {
     static const std::vector<int> exits = {0, 1, 130, 137, 143};
-    switch (Below(16)) {
+    switch (Below(18)) {
       case 0:
       case 1:
       case 2:
@@ -144,6 +182,11 @@ class Schedule {
       case 12:
         if (Chance(20)) DeleteAndRemakeJob();
         return;
+      case 13:
+        if (Chance(10)) AskForEnd();
+        return;
+      case 14:
+        return StickOne();
       default:
         return Pass(absl::Seconds(static_cast<int>(Below(Chance(10) ? 400 : 20))));
     }
@@ -156,7 +199,8 @@ class Schedule {
 
   // Each pod may move on by one: bound, started, or gone when it was told to go.
   void RunKubelets(int percent) {
-    for (const Document& pod : cluster_.ListPods()) {
+    const std::vector<Document> pods = cluster_.ListPods();
+    for (const Document& pod : pods) {
       if (!Chance(percent)) continue;
       if (IsLeaving(pod)) {
         if (!cluster_.IsOnLostNode(pod)) cluster_.RemovePod(pod);
@@ -165,15 +209,21 @@ class Schedule {
         if (!cluster_.IsLost(node) && cluster_.HasNode(node)) cluster_.Bind(pod, node);
       } else if (StringAt(pod, {"status", "phase"}) == "Pending" && !cluster_.IsOnLostNode(pod)) {
         cluster_.StartPod(pod);
+      } else if (StringAt(pod, {"status", "phase"}) == "Running" && IsStopped(pod) &&
+                 !cluster_.IsOnLostNode(pod)) {
+        cluster_.StopPod(pod);
       }
     }
+  }
+  static bool IsStopped(const Document& pod) {
+    return Find(pod, {"spec", "activeDeadlineSeconds"}) != nullptr;
   }
 
   std::optional<Document> OneRunningPod() {
     std::vector<Document> found;
-    for (Document& pod : cluster_.ListPods()) {
+    for (const Document& pod : cluster_.ListPods()) {
       const bool runs = StringAt(pod, {"status", "phase"}) == "Running";
-      if (runs && !cluster_.IsOnLostNode(pod)) found.push_back(std::move(pod));
+      if (runs && !cluster_.IsOnLostNode(pod)) found.push_back(pod);
     }
     if (found.empty()) return std::nullopt;
     return OneOf(found);
@@ -189,6 +239,15 @@ class Schedule {
     if (const auto pod = OneRunningPod()) cluster_.Evict(*pod);
   }
 
+  void StickOne() {
+    std::vector<Document> found;
+    for (const Document& pod : cluster_.ListPods()) {
+      const bool waits = StringAt(pod, {"status", "phase"}) == "Pending";
+      if (waits && !StringAt(pod, {"spec", "nodeName"}).empty() && !IsLeaving(pod)) found.push_back(pod);
+    }
+    if (!found.empty()) cluster_.StickPod(OneOf(found), Chance(70));
+  }
+
   void LoseOrMendNode() {
     const std::string name = NodeName(1 + Below(kNodes));
     if (cluster_.IsLost(name) || !cluster_.HasNode(name)) {
@@ -200,7 +259,7 @@ class Schedule {
   }
 
   void DeleteOnePod() {
-    const auto pods = cluster_.ListPods();
+    const std::vector<Document> pods = cluster_.ListPods();
     if (pods.empty()) return;
     const Document& pod = OneOf(pods);
     (void)cluster_.user().Delete(Resource::Pods(), KeyOf(pod));
@@ -214,32 +273,50 @@ class Schedule {
     Tell("a user deletes a service");
   }
 
-  void ChangeOneJob() {
+  std::optional<Document> OneJob() {
     const auto jobs = cluster_.ListJobs();
-    if (jobs.empty()) return;
-    const ObjectKey key = KeyOf(OneOf(jobs));
-    Object spec;
-    if (Chance(50)) {
-      spec["suspend"] = Chance(50);
-      promises_.WasSuspended(key.name);
-    } else {
-      spec["tfReplicaSpecs"] = Object{{"Worker", Object{{"replicas", 1 + Below(4)}}}};
-      promises_.WasScaled(key.name);
-    }
-    PatchJob(key, PrintJson(Object{{"spec", spec}}));
-    Tell(StrCat("a user changes ", key.name, ": ", PrintJson(spec)));
+    if (jobs.empty()) return std::nullopt;
+    return OneOf(jobs);
   }
-  void PatchJob(const ObjectKey& key, std::string patch) {
-    (void)cluster_.user().Patch(kind_.resource(), key, std::move(patch), {.type = kube::PatchType::kMerge});
+  void ChangeOneJob() {
+    const auto job = OneJob();
+    if (!job) return;
+    const std::string name = KeyOf(*job).name;
+    const bool ai = cluster_.KindOf(*job).telling() == job::Telling::kByPhase;
+    Object spec;
+    if (!ai && Chance(50)) {
+      spec["suspend"] = Chance(50);
+      promises_.WasSuspended(name);
+    } else {
+      spec[ai ? "replicaSpecs" : "tfReplicaSpecs"] =
+          Object{{ai ? "trainer" : "Worker", Object{{"replicas", 1 + Below(4)}}}};
+      promises_.WasScaled(name);
+    }
+    PatchJob(*job, PrintJson(Object{{"spec", spec}}));
+    Tell(StrCat("a user changes ", name, ": ", PrintJson(spec)));
+  }
+  void PatchJob(const Document& job, std::string patch) {
+    (void)cluster_.user().Patch(cluster_.KindOf(job).resource(), KeyOf(job), std::move(patch),
+                                {.type = kube::PatchType::kMerge});
   }
   void DeleteAndRemakeJob() {
-    const auto jobs = cluster_.ListJobs();
-    if (jobs.empty()) return;
-    const ObjectKey key = KeyOf(OneOf(jobs));
-    Tell(StrCat("a user deletes ", key.name, " and makes it again"));
-    (void)cluster_.user().Delete(kind_.resource(), key);
+    const auto job = OneJob();
+    if (!job) return;
+    Tell(StrCat("a user deletes ", KeyOf(*job).name, " and makes it again"));
+    (void)cluster_.user().Delete(cluster_.KindOf(*job).resource(), KeyOf(*job));
     cluster_.ExpectGarbage();
-    MakeJob(key.name);
+    MakeJob(KeyOf(*job).name, cluster_.KindOf(*job));
+  }
+  void AskForEnd() {
+    const auto job = OneJob();
+    if (!job || cluster_.KindOf(*job).telling() != job::Telling::kByPhase) return;
+    if (IsFinished(*job) || Find(*job, {"status", "ending"}) != nullptr) return;
+    if (Find(*job, {"metadata", "annotations", "asked"}) != nullptr) return;  // once is enough
+    static const std::vector<std::string> states = {"Preempted", "Failed", "NodeFail"};
+    const std::string& state = OneOf(states);
+    PatchJob(*job, PrintJson(Object{{"metadata", Object{{"annotations", Object{{state, "please"}, {"asked", "yes"}}}}}}));
+    promises_.WasAsked(UidOf(*job), state);
+    Tell(StrCat("a user asks ", KeyOf(*job).name, " to be ", state));
   }
 
   // ---- the operators
@@ -260,21 +337,29 @@ class Schedule {
     process->events = std::make_unique<kube::EventRecorder>(
         *process->api, clock, IdSource(random_.Next()),
         kube::EventRecorder::Options{.component = "sim", .instance = "sim"});
-    process->controller = std::make_unique<ops::Controller>(
-        *process->api, clock, kind_, *process->events, *process->metrics,
-        ops::ControllerOptions{.policies = {.node_grace = absl::Seconds(30)}, .seed = random_.Next()});
+    process->surroundings = std::make_unique<ops::Surroundings>(*process->api, clock,
+                                                                ops::Surroundings::Options{.seed = random_.Next()});
+    for (const auto& kind : cluster_.kinds()) {
+      process->controllers.push_back(std::make_unique<ops::Controller>(
+          *process->api, clock, *kind, *process->surroundings, *process->events, *process->metrics,
+          ops::ControllerOptions{.policies = policies_, .seed = random_.Next()}));
+    }
     Tell("an operator starts");
   }
 
   // Somebody else writes to the object that a request is about to write to.
   void Disturb(const kube::Request& request) {
-    const std::string place = StrCat("/", kind_.resource().plural, "/");
-    const std::size_t at = request.target.find(place);
-    if (at == std::string::npos) return;
-    std::string name = request.target.substr(at + place.size());
-    name = name.substr(0, name.find_first_of("/?"));
-    PatchJob({std::string(kNamespace), name},
-             StrCat(R"({"metadata":{"annotations":{"disturbed":")", random_.Next(), R"("}}})"));
+    for (const auto& kind : cluster_.kinds()) {
+      const std::string place = StrCat("/", kind->resource().plural, "/");
+      const std::size_t at = request.target.find(place);
+      if (at == std::string::npos) continue;
+      std::string name = request.target.substr(at + place.size());
+      name = name.substr(0, name.find_first_of("/?"));
+      (void)cluster_.user().Patch(
+          kind->resource(), {std::string(kNamespace), name},
+          StrCat(R"({"metadata":{"annotations":{"disturbed":")", random_.Next(), R"("}}})"),
+          {.type = kube::PatchType::kMerge});
+    }
   }
 
   void RunProcesses(std::uint64_t most) {
@@ -288,7 +373,8 @@ class Schedule {
           result_.writes += process->transport->writes;
           StartProcess(process);
         }
-        busy |= process->controller->Step();
+        busy |= process->surroundings->Step();
+        for (const auto& controller : process->controllers) busy |= controller->Step();
       }
     }
     cluster_.CollectGarbage();
@@ -305,10 +391,14 @@ class Schedule {
       process->transport->writes_until_crash.reset();
     }
     for (int i = 1; i <= kNodes; ++i) cluster_.MakeNode(NodeName(static_cast<std::uint64_t>(i)));
-    for (const Document& job : cluster_.ListJobs()) PatchJob(KeyOf(job), R"({"spec":{"suspend":false}})");
+    for (const Document& job : cluster_.ListJobs()) {
+      if (cluster_.KindOf(job).telling() == job::Telling::kByState)
+        PatchJob(job, R"({"spec":{"suspend":false}})");
+    }
     for (int round = 0; round < kQuietRounds && Kept(); ++round) {
       RunKubelets(100);
-      for (const Document& pod : cluster_.ListPods()) {
+      const std::vector<Document> pods = cluster_.ListPods();
+      for (const Document& pod : pods) {
         if (StringAt(pod, {"status", "phase"}) == "Running" && !IsLeaving(pod)) cluster_.EndPod(pod, 0, {});
       }
       RunProcesses(100);
@@ -321,7 +411,9 @@ class Schedule {
   }
 
   IdSource random_;
-  const ops::TfJobKind kind_;
+  const job::Policies policies_{.node_grace = absl::Seconds(30),
+                                .creation_patience = absl::Minutes(2),
+                                .creation_fails = Chance(50)};
   Cluster cluster_;
   Promises promises_{cluster_};
   ScheduleResult result_;
