@@ -15,6 +15,7 @@
 #include "kube/kubeconfig.h"
 #include "kube/pod.h"
 #include "operator/definitions.h"
+#include "operator/kinds.h"
 #include "operator/tfjob.h"
 
 namespace trainyard::bench {
@@ -39,9 +40,11 @@ std::string Renamed(const std::string& object, std::string_view name) {
   return PrintJson(document);
 }
 
-constexpr std::string_view kRunning =
-    R"({"status":{"phase":"Running","containerStatuses":[{"name":"tensorflow","image":"none","imageID":"","ready":true,)"
-    R"("restartCount":0,"state":{"running":{"startedAt":"2024-05-01T10:00:00Z"}}}]}})";
+std::string RunningStatus(std::string_view container) {
+  return StrCat(
+      R"({"status":{"phase":"Running","startTime":"2024-05-01T10:00:00Z","containerStatuses":[{"name":")", container,
+      R"(","image":"none","imageID":"","ready":true,"restartCount":0,"state":{"running":{"startedAt":"2024-05-01T10:00:00Z"}}}]}})");
+}
 
 }  // namespace
 
@@ -95,8 +98,11 @@ absl::StatusOr<std::unique_ptr<JobLoad>> JobLoad::Connect(std::string kubeconfig
 absl::Status JobLoad::InstallKinds() {
   TY_RETURN_IF_ERROR(ops::InstallDefinitions(*api_));
   const SteadyTime deadline = Clock::System().Steady() + kPatience;
-  while (
-      !api_->List(TfJobs(), "default", {.limit = 1}).ok()) {  // a server takes a moment to serve a new kind
+  const auto served = [&](const ops::Kind& kind) {
+    return api_->List(kind.resource(), "default", {.limit = 1}).ok();
+  };
+  // A server takes a moment to serve a new kind.
+  while (!std::ranges::all_of(ops::AllKinds(), served, [](const auto& kind) -> const ops::Kind& { return *kind; })) {
     if (Clock::System().Steady() > deadline) return absl::DeadlineExceededError("the kinds are not served");
     ::usleep(20'000);
   }
@@ -179,12 +185,14 @@ absl::Status AwaitCount(const std::function<std::int64_t()>& count, std::int64_t
 
 class InstantKubelet::Feed {
  public:
-  Feed(std::unique_ptr<kube::Transport> transport, std::string ns, std::atomic<std::int64_t>& started)
+  Feed(std::unique_ptr<kube::Transport> transport, std::string ns, std::string running,
+       std::atomic<std::int64_t>& started)
       : transport_(std::move(transport)),
         api_(*transport_, Clock::System(), IdSource::Random()),
         informer_(api_, Clock::System(), IdSource::Random(),
                   {.resource = kube::Resource::Pods(), .ns = std::move(ns)},
                   [](std::string json) { return kube::ParsePod(std::move(json)); }),
+        running_(std::move(running)),
         started_(started) {
     informer_.OnChange([this](const kube::Change<kube::CompactPod>& change) {
       if (change.after == nullptr || change.after->phase != kube::PodPhase::kPending) return;
@@ -219,7 +227,7 @@ class InstantKubelet::Feed {
       std::vector<kube::Operation> operations;
       operations.reserve(keys.size());
       for (const kube::ObjectKey& key : keys) {
-        operations.push_back(kube::PatchOperation(kube::Resource::Pods(), key, std::string(kRunning),
+        operations.push_back(kube::PatchOperation(kube::Resource::Pods(), key, running_,
                                                   {.type = kube::PatchType::kMerge}, "status"));
       }
       for (const auto& answer : api_.Do(std::move(operations))) started_ += answer.ok() ? 1 : 0;
@@ -229,6 +237,7 @@ class InstantKubelet::Feed {
   const std::unique_ptr<kube::Transport> transport_;
   kube::Api api_;
   kube::Informer<kube::CompactPod> informer_;
+  const std::string running_;
   std::atomic<std::int64_t>& started_;
   Mutex mu_;
   CondVar changed_;
@@ -238,10 +247,12 @@ class InstantKubelet::Feed {
 };
 
 absl::StatusOr<std::unique_ptr<InstantKubelet>> InstantKubelet::Start(const std::string& kubeconfig,
-                                                                      std::string ns) {
+                                                                      std::string ns,
+                                                                      std::string_view container) {
   TY_ASSIGN_OR_RETURN(auto transport, ConnectTo(kubeconfig));
   std::unique_ptr<InstantKubelet> kubelet(new InstantKubelet);
-  kubelet->feed_ = std::make_unique<Feed>(std::move(transport), std::move(ns), kubelet->started_);
+  kubelet->feed_ =
+      std::make_unique<Feed>(std::move(transport), std::move(ns), RunningStatus(container), kubelet->started_);
   return kubelet;
 }
 InstantKubelet::~InstantKubelet() = default;

@@ -70,8 +70,9 @@ absl::Status AwaitCount(const std::function<std::int64_t()>& count, std::int64_t
 // Says of every pod of the namespace that it runs, as soon as it is there.
 class InstantKubelet {
  public:
-  // Over a connection of its own, as a kubelet is another process.
-  static absl::StatusOr<std::unique_ptr<InstantKubelet>> Start(const std::string& kubeconfig, std::string ns);
+  // Over a connection of its own, as a kubelet is another process. Pods have one container, of that name.
+  static absl::StatusOr<std::unique_ptr<InstantKubelet>> Start(const std::string& kubeconfig, std::string ns,
+                                                               std::string_view container = "tensorflow");
   ~InstantKubelet();
   std::int64_t started() const { return started_; }
   std::int64_t pods() const;  // that it knows of

@@ -12,15 +12,18 @@
 #include <fstream>
 #include <iostream>
 
+#include "base/log.h"
 #include "bench/report.h"
 
 int main(int argc, char** argv) {
   using namespace trainyard::bench;
+  trainyard::log::SetLevel(trainyard::log::Level::kWarn);
   const std::pair<std::string, void (*)(const Settings&, std::vector<Row>&)> parts[] = {
       {"store", EmbeddedStoreRows}, {"watches", WatchRows},
       {"etcd", EtcdRows},           {"client", ClientRows},
       {"cluster", ClusterRows},     {"pods", PodRows},
-      {"operator", OperatorRows},   {"operator-real", OperatorOnRealRows}};
+      {"operator", OperatorRows},   {"aijob", AiJobRows},
+      {"operator-real", OperatorOnRealRows}};
   Settings settings;
   settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
   std::vector<std::string> wanted;
@@ -46,7 +49,7 @@ int main(int argc, char** argv) {
     } else {
       std::cerr << "unknown argument '" << argv[i]
                 << "': there are --quick, --check, --part "
-                   "store|watches|etcd|client|cluster|pods|operator|operator-real, "
+                   "store|watches|etcd|client|cluster|pods|operator|aijob|operator-real, "
                    "--json FILE, "
                    "--folder FOLDER, "
                    "--trainyard PROGRAM\n";

@@ -64,6 +64,7 @@ void ClientRows(const Settings& settings, std::vector<Row>& rows);
 void ClusterRows(const Settings& settings, std::vector<Row>& rows);
 void PodRows(const Settings& settings, std::vector<Row>& rows);
 void OperatorRows(const Settings& settings, std::vector<Row>& rows);
+void AiJobRows(const Settings& settings, std::vector<Row>& rows);
 void OperatorOnRealRows(const Settings& settings, std::vector<Row>& rows);
 
 }  // namespace trainyard::bench
