@@ -1,4 +1,6 @@
 // How fast AITrainingJobs come to run, and how soon they run again when a process of theirs is killed.
+#include "operator/aijob.h"
+
 #include <dirent.h>
 #include <signal.h>
 #include <unistd.h>
@@ -20,7 +22,6 @@
 #include "kube/curl_transport.h"
 #include "kube/informer.h"
 #include "kube/kubeconfig.h"
-#include "operator/aijob.h"
 #include "operator/operator.h"
 
 namespace trainyard::bench {
@@ -115,7 +116,8 @@ absl::StatusOr<double> MakeLargeJob(const Settings& settings, int replicas) {
     const JobWatch jobs(load->transport(), ns);
     const auto count = [&] { return services.count() + pods.count() + jobs.Count(); };
     const SteadyTime begin = Now();
-    TY_RETURN_IF_ERROR(load->CreateAll(AiJobs(), ns, {trainyard::PrintJson(AiJob("large", {{"trainer", replicas}}))}));
+    TY_RETURN_IF_ERROR(
+        load->CreateAll(AiJobs(), ns, {trainyard::PrintJson(AiJob("large", {{"trainer", replicas}}))}));
     TY_RETURN_IF_ERROR(AwaitCount(count, 2 * replicas + 1));
     times.push_back(absl::ToDoubleSeconds(Now() - begin));
     TY_RETURN_IF_ERROR(load->DeleteAll(AiJobs(), ns));
@@ -209,9 +211,8 @@ class RealJob {
     auto job = std::make_unique<RealJob>();
     job->name_ = name;
     job->replicas_ = replicas;
-    TY_ASSIGN_OR_RETURN(job->cluster_,
-                        LocalCluster::Start(settings.trainyard, settings.folder + "/" + name,
-                                            {"--capacity", StrCat("pods=", replicas + 10)}));
+    TY_ASSIGN_OR_RETURN(job->cluster_, LocalCluster::Start(settings.trainyard, settings.folder + "/" + name,
+                                                           {"--capacity", StrCat("pods=", replicas + 10)}));
     TY_ASSIGN_OR_RETURN(job->load_, JobLoad::Connect(job->cluster_->kubeconfig()));
     TY_RETURN_IF_ERROR(job->load_->InstallKinds());
     job->pods_.emplace(job->load_->api(), Clock::System(), IdSource::Random(),
@@ -234,7 +235,8 @@ class RealJob {
   std::int64_t CountRunning(const std::set<std::string>& others) const {
     const auto pods = pods_->cache().List();
     return std::ranges::count_if(pods, [&](const auto& pod) {
-      return pod->phase == kube::PodPhase::kRunning && !pod->meta.deletion_time && !others.contains(pod->meta.uid);
+      return pod->phase == kube::PodPhase::kRunning && !pod->meta.deletion_time &&
+             !others.contains(pod->meta.uid);
     });
   }
   // Until so many others run, in seconds.
@@ -291,7 +293,9 @@ void AiJobRows(const Settings& settings, std::vector<Row>& rows) {
   Add(rows, {.name = "aitrainingjob: lists of nodes during that", .unit = "lists", .most_figure = 1},
       many.ok() ? absl::StatusOr<double>(many->node_lists) : many.status());
   Add(rows,
-      {.name = "aitrainingjob: kill -9 of a process until another runs, p50", .unit = "ms", .most_figure = 50},
+      {.name = "aitrainingjob: kill -9 of a process until another runs, p50",
+       .unit = "ms",
+       .most_figure = 50},
       ReplaceOne(settings));
   const int pods = settings.quick ? 4 : 200;
   Add(rows,

@@ -77,15 +77,18 @@ int main(int argc, char** argv) {
     } else if (flag == "--max-load-desired" && i + 1 < argc) {
       const char* text = argv[++i];
       const auto [end, error] = std::from_chars(text, text + std::strlen(text), options.limits.max_load);
-      const bool part = error == std::errc() && *end == '\0' && options.limits.max_load > 0 && options.limits.max_load <= 1;
+      const bool part =
+          error == std::errc() && *end == '\0' && options.limits.max_load > 0 && options.limits.max_load <= 1;
       if (!part) return Fail(2, "--max-load-desired is a part of the whole, as 0.97");
     } else if (!flag.starts_with('-') && file.empty()) {
       file = flag;
     } else {
-      return Fail(2, "usage: autoscale_replay [--nodes N] [--pods-per-node N] [--max-load-desired PART] FILE.csv");
+      return Fail(
+          2, "usage: autoscale_replay [--nodes N] [--pods-per-node N] [--max-load-desired PART] FILE.csv");
     }
   }
-  if (file.empty() || options.nodes == 0) return Fail(2, "name the size of the cluster with --nodes, and a file of jobs");
+  if (file.empty() || options.nodes == 0)
+    return Fail(2, "name the size of the cluster with --nodes, and a file of jobs");
   const auto text = trainyard::ReadFile(file, kMostBytes);
   if (!text.ok()) return Fail(1, trainyard::Message(text.status()));
   const auto jobs = scale::ParseReplayJobs(*text);
@@ -96,8 +99,8 @@ int main(int argc, char** argv) {
   for (const auto* result : {&with, &without}) {
     if (!result->ok()) return Fail(1, trainyard::StrCat(file, ": ", trainyard::Message(result->status())));
   }
-  std::cout << jobs->size() << " jobs on " << options.nodes << " nodes with places for " << options.pods_per_node
-            << " pods each\n";
+  std::cout << jobs->size() << " jobs on " << options.nodes << " nodes with places for "
+            << options.pods_per_node << " pods each\n";
   Print(*with, *without);
   return 0;
 }

@@ -42,7 +42,8 @@ std::string Renamed(const std::string& object, std::string_view name) {
 
 std::string RunningStatus(std::string_view container) {
   return StrCat(
-      R"({"status":{"phase":"Running","startTime":"2024-05-01T10:00:00Z","containerStatuses":[{"name":")", container,
+      R"({"status":{"phase":"Running","startTime":"2024-05-01T10:00:00Z","containerStatuses":[{"name":")",
+      container,
       R"(","image":"none","imageID":"","ready":true,"restartCount":0,"state":{"running":{"startedAt":"2024-05-01T10:00:00Z"}}}]}})");
 }
 
@@ -102,7 +103,8 @@ absl::Status JobLoad::InstallKinds() {
     return api_->List(kind.resource(), "default", {.limit = 1}).ok();
   };
   // A server takes a moment to serve a new kind.
-  while (!std::ranges::all_of(ops::AllKinds(), served, [](const auto& kind) -> const ops::Kind& { return *kind; })) {
+  while (!std::ranges::all_of(ops::AllKinds(), served,
+                              [](const auto& kind) -> const ops::Kind& { return *kind; })) {
     if (Clock::System().Steady() > deadline) return absl::DeadlineExceededError("the kinds are not served");
     ::usleep(20'000);
   }
@@ -251,8 +253,8 @@ absl::StatusOr<std::unique_ptr<InstantKubelet>> InstantKubelet::Start(const std:
                                                                       std::string_view container) {
   TY_ASSIGN_OR_RETURN(auto transport, ConnectTo(kubeconfig));
   std::unique_ptr<InstantKubelet> kubelet(new InstantKubelet);
-  kubelet->feed_ =
-      std::make_unique<Feed>(std::move(transport), std::move(ns), RunningStatus(container), kubelet->started_);
+  kubelet->feed_ = std::make_unique<Feed>(std::move(transport), std::move(ns), RunningStatus(container),
+                                          kubelet->started_);
   return kubelet;
 }
 InstantKubelet::~InstantKubelet() = default;

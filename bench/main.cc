@@ -19,11 +19,9 @@ int main(int argc, char** argv) {
   using namespace trainyard::bench;
   trainyard::log::SetLevel(trainyard::log::Level::kWarn);
   const std::pair<std::string, void (*)(const Settings&, std::vector<Row>&)> parts[] = {
-      {"store", EmbeddedStoreRows}, {"watches", WatchRows},
-      {"etcd", EtcdRows},           {"client", ClientRows},
-      {"cluster", ClusterRows},     {"pods", PodRows},
-      {"operator", OperatorRows},   {"aijob", AiJobRows},
-      {"operator-real", OperatorOnRealRows}};
+      {"store", EmbeddedStoreRows}, {"watches", WatchRows},   {"etcd", EtcdRows},
+      {"client", ClientRows},       {"cluster", ClusterRows}, {"pods", PodRows},
+      {"operator", OperatorRows},   {"aijob", AiJobRows},     {"operator-real", OperatorOnRealRows}};
   Settings settings;
   settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
   std::vector<std::string> wanted;

@@ -49,7 +49,8 @@ class OperatorCommand final : public Command {
   std::string name() const override { return "operator"; }
   std::string summary() const override { return "Run training jobs on a Kubernetes cluster"; }
   std::string details() const override {
-    return "Watches TFJobs and AITrainingJobs and keeps their pods and services as they say. The cluster must\n"
+    return "Watches TFJobs and AITrainingJobs and keeps their pods and services as they say. The cluster "
+           "must\n"
            "know the kinds: kubectl apply -k deploy/ puts these and the operator itself there. The embedded\n"
            "cluster of `trainyard up` has all of it already.\n\n"
            "Examples:\n"
@@ -116,10 +117,11 @@ class OperatorCommand final : public Command {
     flags.Switch({.name = "--enable-creating-failed",
                   .help = "Fail a job whose containers cannot be made when no restart is left"},
                  options_.controller.policies.creation_fails);
-    flags.Text({.name = "--accelerators",
-                .value = "NAMES",
-                .help = "Resources that are accelerators, beside nvidia.com/gpu and amd.com/gpu; with commas"},
-               accelerators_);
+    flags.Text(
+        {.name = "--accelerators",
+         .value = "NAMES",
+         .help = "Resources that are accelerators, beside nvidia.com/gpu and amd.com/gpu; with commas"},
+        accelerators_);
     flags.Text({.name = "--accelerator-conditions",
                 .value = "TYPES",
                 .help = "Conditions of a node that say that an accelerator has failed; with commas"},
@@ -178,10 +180,11 @@ class OperatorCommand final : public Command {
       return UsageError("--creating-duration-period must be at least 1s");
     if (verbosity_ && *verbosity_ < 0) return UsageError("--v must not be negative");
     TY_RETURN_IF_ERROR(TakeNames("--accelerators", accelerators_, options_.accelerators.resources));
-    TY_RETURN_IF_ERROR(TakeNames("--accelerator-conditions", accelerator_conditions_,
-                                 options_.accelerators.conditions));
+    TY_RETURN_IF_ERROR(
+        TakeNames("--accelerator-conditions", accelerator_conditions_, options_.accelerators.conditions));
     TY_ASSIGN_OR_RETURN(options_.autoscaler.limits, max_load_.Get());
-    if (verbosity_ && *verbosity_ > 0) log::SetLevel(*verbosity_ < 4 ? log::Level::kInfo : log::Level::kDebug);
+    if (verbosity_ && *verbosity_ > 0)
+      log::SetLevel(*verbosity_ < 4 ? log::Level::kInfo : log::Level::kDebug);
     if (creating_period_) options_.controller.policies.creation_patience = *creating_period_;
     if (lease_duration_) options_.lease_duration = *lease_duration_;
     if (renew_deadline_) options_.renew_deadline = *renew_deadline_;

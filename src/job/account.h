@@ -1,6 +1,8 @@
 // What a plan has found out about a job's pods, for whoever tells of it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,12 @@ struct Blame {
   std::int64_t restarts = 0;          // of those that the limit is about, with this one
 };
 
+// Of a pod that was given up.
+struct Failure {
+  std::string reason;  // empty: the usual one
+  std::string message;
+};
+
 struct Account {
   Seats seats;
   Tally tally;
@@ -25,6 +33,7 @@ struct Account {
   bool raised = false;                   // a counter was raised, or a size changed, and is to be stored
   bool restarted_by_kubelet = false;
   Blame blame;
+  Failure failure;  // of the first pod that was given up just now
 };
 
 }  // namespace trainyard::job

@@ -12,6 +12,7 @@
 #include "job/names.h"
 #include "job/plan_builder.h"
 #include "job/restart_policy.h"
+#include "job/seat_judge.h"
 #include "job/size.h"
 #include "job/telling.h"
 
@@ -65,9 +66,9 @@ class Planner : private PlanBuilder {
       Tell(false, Reason("Resumed"), "the job goes on");
     }
     if (CheckDeadline() || CheckTimeLimit()) return;
-    JudgeSeats();
+    judge_.JudgeAll();
     if (CheckFailure()) return;
-    if (!failure_.empty()) Tell(true, Reason("PodFailed"), failure_);
+    if (!account_.failure.message.empty()) Tell(true, Reason("PodFailed"), account_.failure.message);
     Recount();
     if (view().spec.telling == Telling::kByPhase) {
       TellPhases(*this, account_, ignored_);
@@ -107,7 +108,7 @@ class Planner : private PlanBuilder {
     account_.raised = true;
     if (view().spec.fault_tolerant) return Tell(false, Reason("Scaling"), change);
     // Those that know of the others only what they were told when they were made are all made again.
-    RaiseRole(role, RestartScope::kRole);
+    judge_.RaiseRole(role, RestartScope::kRole);
     known.last_cause = change;
     known.last_time = WholeSecond(now());
     status().restarting_role = role.name;
@@ -196,9 +197,9 @@ class Planner : private PlanBuilder {
     }
     const bool phases = view().spec.telling == Telling::kByPhase;
     const State state = phases && verdict.node ? State::kNodeFail : State::kFailed;
-    std::string message = failure_;
+    std::string message = account_.failure.message;
     if (phases) StrAppend(message, message.empty() ? "" : "; ", verdict.why);
-    Finish(state, failure_reason_.empty() ? Reason(NameOf(state)) : failure_reason_, message);
+    Finish(state, account_.failure.reason.empty() ? Reason(NameOf(state)) : account_.failure.reason, message);
     return true;
   }
 
@@ -215,9 +216,6 @@ class Planner : private PlanBuilder {
 
   // ---- limits
 
-  bool NoRestartIsLeft() const {
-    return view().spec.restart_limit && status().CountRestarts() >= *view().spec.restart_limit;
-  }
   std::string PrintLimit(const std::string& cause) const {
     return StrCat(cause, "; no restart is left: backoffLimit is ", *view().spec.restart_limit);
   }
@@ -244,231 +242,6 @@ class Planner : private PlanBuilder {
     }
   }
 
-  void JudgeSeats() {
-    LiftBarriers();
-    for (const RoleSpec& role : view().spec.roles) {
-      account_.fates.emplace_back().reserve(static_cast<std::size_t>(role.replicas));
-    }
-    ForEachSeat([&](const RoleSpec& role, int index, const Seat& seat) {
-      const Fate fate = Judge(role, index, seat.pod);
-      account_.fates[static_cast<std::size_t>(&role - view().spec.roles.data())].push_back(fate);
-      account_.tally.Add(role, index, seat.pod, fate);
-      PlanService(role, index, seat.service);
-    });
-    for (const PodView* pod : account_.seats.surplus_pods) Delete(*pod, "no index of the job is its own");
-    for (const ServiceView* service : account_.seats.surplus_services)
-      Delete(*service, "no index of the job is its own");
-  }
-
-  bool IsStale(const RoleSpec& role, const PodView& pod) {
-    return pod.owned && pod.attempt < StatusOf(role).AttemptOf(pod.index);
-  }
-
-  // A barrier holds until nothing of the past is left behind it; also a pod that is no longer wanted is.
-  void LiftBarriers() {
-    std::vector<bool> held(view().spec.roles.size(), false);
-    bool any_of_job = false;
-    for (const PodView& pod : view().pods) {
-      const auto role = std::ranges::find(view().spec.roles, pod.role, &RoleSpec::slug);
-      if (role == view().spec.roles.end() || !pod.owned) continue;
-      if (pod.index < role->replicas && !IsStale(*role, pod)) continue;
-      held[static_cast<std::size_t>(role - view().spec.roles.begin())] = true;
-      any_of_job |= StatusOf(*role).barrier == RestartScope::kJob;
-    }
-    for (std::size_t i = 0; i < view().spec.roles.size(); ++i) {
-      RoleStatus& known = StatusOf(view().spec.roles[i]);
-      const bool stays = known.barrier == RestartScope::kJob ? any_of_job : held[i];
-      if (!stays) known.barrier = RestartScope::kPod;
-    }
-  }
-
-  Fate Judge(const RoleSpec& role, int index, const PodView* pod) {
-    RoleStatus& known = StatusOf(role);
-    const int attempt = known.AttemptOf(index);
-    if (pod == nullptr || pod->creation_error.empty()) known.stuck.erase(index);
-    if (known.completed.Contains(index)) {
-      if (pod != nullptr && pod->deletion) Delete(*pod, "");
-      return Fate::kCompleted;
-    }
-    if (known.given_up.Contains(index)) {
-      if (pod != nullptr) Stop(*pod, "it has failed for good");
-      return Fate::kGivenUp;
-    }
-    if (pod == nullptr) return JudgeMissing(role, index);
-    if (!pod->owned) {  // how it has done is judged when it is ours
-      Do(AdoptPod{.name = pod->name, .uid = pod->uid});
-      return pod->main_runs ? Fate::kRuns : Fate::kStarts;
-    }
-    if (pod->attempt < attempt) return JudgeStale(role, *pod);
-    if (pod->HasFailed() && EndedByItself(*pod)) return JudgeFailed(role, *pod, ClassifyFailure(*pod));
-    if (!pod->IsFinished() && IsLost(*pod)) {
-      return JudgeFailed(role, *pod, {.cause = FailureCause::kNodeLost});
-    }
-    if (!pod->IsFinished() && !pod->deletion && !pod->accelerator_trouble.empty()) {
-      return JudgeFailed(role, *pod, {.cause = FailureCause::kAccelerator});
-    }
-    if (pod->deletion) {
-      Delete(*pod, "");
-      return Fate::kLeaves;
-    }
-    if (pod->main_runs) return Fate::kRuns;
-    if (!pod->creation_error.empty() && IsStuck(role, *pod)) {
-      return JudgeFailed(role, *pod, {.cause = FailureCause::kCreation});
-    }
-    // Its other containers go on.
-    if (pod->main_succeeded && role.restart.in_place != InPlace::kEverything) return Fate::kRuns;
-    const bool again = pod->restarts > 0 || attempt > 0 || pod->end || pod->main_succeeded;
-    return again ? Fate::kRestarts : Fate::kStarts;
-  }
-
-  Fate JudgeMissing(const RoleSpec& role, int index) {
-    const RoleStatus& known = StatusOf(role);
-    const int attempt = known.AttemptOf(index);
-    if (known.barrier == RestartScope::kPod) {
-      Do(CreatePod{.role = role.slug,
-                   .index = index,
-                   .attempt = attempt,
-                   .avoid = role.accelerated ? view().avoid_nodes : std::vector<std::string>(),
-                   .why = attempt > 0 ? "it is made again" : "it is missing"});
-    }
-    return attempt > 0 ? Fate::kRestarts : Fate::kMissing;
-  }
-
-  // Its failure is counted and stored; it goes when its wait is over, and stays until then for whoever wants
-  // to read its logs.
-  Fate JudgeStale(const RoleSpec& role, const PodView& pod) {
-    if (pod.HasFailed() && !pod.deletion) {
-      const absl::Time due =
-          FailedAt(pod) + DecideRestart(role.restart, ClassifyFailure(pod), pod.attempt).wait;
-      if (now() < due) {
-        WakeAt(due);
-        return Fate::kStale;
-      }
-    }
-    Delete(pod, pod.HasFailed() ? "it has failed and is made again" : "it is made again");
-    return Fate::kStale;
-  }
-
-  static absl::Time FailedAt(const PodView& pod) { return pod.end ? pod.end->at : pod.since; }
-
-  // Whether its containers could not be made for longer than anybody wants to wait.
-  bool IsStuck(const RoleSpec& role, const PodView& pod) {
-    const absl::Time since = StatusOf(role).stuck.try_emplace(pod.index, WholeSecond(now())).first->second;
-    const absl::Time due = since + view().policies.creation_patience;
-    if (now() < due) {
-      WakeAt(due);
-      return false;
-    }
-    // Where it may not fail the job, it waits on when no restart is left.
-    return view().policies.creation_fails || FindLimit(role, StatusOf(role), true).empty();
-  }
-
-  // Why no restart is left; empty: one is.
-  std::string FindLimit(const RoleSpec& role, const RoleStatus& known, bool counts) const {
-    if (!counts) return "";
-    if (role.restart_limit && known.restarts >= *role.restart_limit) {
-      return StrCat("restartLimit of ", role.name, " is ", *role.restart_limit);
-    }
-    return NoRestartIsLeft() ? StrCat("backoffLimit is ", *view().spec.restart_limit) : "";
-  }
-
-  Fate JudgeFailed(const RoleSpec& role, const PodView& pod, const PodFailure& failure) {
-    RoleStatus& known = StatusOf(role);
-    const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
-    const std::string cause = StrCat(ShortName(role.slug, pod.index), " ", DescribeFailure(pod, failure));
-    if (pod.HasFailed()) ++known.failed;
-    if (decision.verdict == RestartVerdict::kGiveUp) {
-      return GiveUp(role, pod, failure, {}, StrCat(cause, "; not restarted: ", decision.why));
-    }
-    if (const std::string limit = FindLimit(role, known, decision.counts); !limit.empty()) {
-      return GiveUp(role, pod, failure, role.restart_limit ? "" : "BackoffLimitExceeded",
-                    StrCat(cause, "; no restart is left: ", limit));
-    }
-    if (pod.attempt >= kMostAttempts) {
-      return GiveUp(role, pod, failure, "BackoffLimitExceeded",
-                    StrCat(cause, "; it was made again too often"));
-    }
-    known.settled += pod.restarts;
-    Raise(role, pod, decision.counts);
-    plan().restarts.push_back({.role = role.name, .cause = std::string(Print(failure.cause))});
-    Blame(role, cause, decision.counts);
-    account_.raised = true;
-    return Fate::kStale;
-  }
-
-  // ---- who is made again
-
-  void Raise(const RoleSpec& role, const PodView& pod, bool counts) {
-    switch (role.scope) {
-      case RestartScope::kPod:
-        StatusOf(role).attempts[pod.index] = pod.attempt + 1;
-        StatusOf(role).stuck.erase(pod.index);
-        Count(StatusOf(role), counts);
-        return;
-      case RestartScope::kRole:
-        RaiseRole(role, RestartScope::kRole);
-        Count(StatusOf(role), counts);
-        return;
-      case RestartScope::kJob:
-        for (const RoleSpec& other : view().spec.roles) {
-          RaiseRole(other, RestartScope::kJob);
-          Count(StatusOf(other), counts);
-        }
-        return;
-    }
-  }
-
-  static void Count(RoleStatus& known, bool counts) {
-    known.settled += counts ? 1 : 0;
-    known.restarts += counts ? 1 : 0;
-    known.disruptions += counts ? 0 : 1;
-  }
-
-  // All of its pods are of the past now, also those that had done their work.
-  void RaiseRole(const RoleSpec& role, RestartScope barrier) {
-    RoleStatus& known = StatusOf(role);
-    const std::size_t at = static_cast<std::size_t>(&role - view().spec.roles.data());
-    const std::vector<Seat>& seats = account_.seats.roles[at];
-    const int size = known.size.value_or(role.replicas);
-    for (int index = 0; index < size; ++index) {
-      const auto seat = static_cast<std::size_t>(index);
-      const PodView* pod = seat < seats.size() ? seats[seat].pod : nullptr;
-      const int made = pod != nullptr && pod->owned ? pod->attempt : 0;
-      known.attempts[index] = std::min(std::max(known.AttemptOf(index), made) + 1, kMostAttempts);
-    }
-    known.completed = known.given_up = IndexSet();
-    known.node_failed = false;
-    known.stuck.clear();
-    if (known.barrier != RestartScope::kJob) known.barrier = barrier;
-  }
-
-  Fate GiveUp(const RoleSpec& role, const PodView& pod, const PodFailure& failure, std::string reason,
-              std::string message) {
-    RoleStatus& known = StatusOf(role);
-    known.given_up.Insert(pod.index);
-    known.node_failed |= IsNodeFailure(failure.cause);
-    known.last_cause = message;
-    known.last_time = WholeSecond(now());
-    account_.raised = true;
-    if (failure_.empty()) {  // the first one is told
-      failure_reason_ = std::move(reason);
-      failure_ = std::move(message);
-    }
-    return Fate::kGivenUp;
-  }
-
-  void Blame(const RoleSpec& role, const std::string& cause, bool counts) {
-    RoleStatus& known = StatusOf(role);
-    known.last_cause = cause;
-    known.last_time = WholeSecond(now());
-    account_.blame = {
-        .cause = cause,
-        .role = role.name,
-        .counts = counts,
-        .limit = view().spec.restart_limit ? view().spec.restart_limit : role.restart_limit,
-        .restarts = view().spec.telling == Telling::kByPhase ? known.restarts : status().CountRestarts()};
-  }
-
   // The kubelet's restarts are known only as numbers of present pods; what they were when a pod went away is
   // kept, so that the sum never falls.
   void CountRestartsOfContainers() {
@@ -493,7 +266,7 @@ class Planner : private PlanBuilder {
       if (known.restarts == before || last == nullptr) continue;
       const std::string how = last->end ? DescribeFailure(*last, {.cause = FailureCause::kProgram})
                                         : "ended with 0 and was started again";
-      Blame(role, StrCat(ShortName(role.slug, last->index), " ", how), true);
+      judge_.Blame(role, StrCat(ShortName(role.slug, last->index), " ", how), true);
       account_.restarted_by_kubelet = true;
       plan().restarts.push_back({.role = role.name, .cause = "Container"});
     }
@@ -503,17 +276,6 @@ class Planner : private PlanBuilder {
     return before != view().status.roles.end() && before->second.completed.Contains(index);
   }
   static absl::Time LastEnd(const PodView& pod) { return pod.end ? pod.end->at : absl::InfinitePast(); }
-
-  void PlanService(const RoleSpec& role, int index, const ServiceView* service) {
-    if (service == nullptr) {
-      account_.tally.AddMissingService();
-      Do(CreateService{.role = role.slug, .index = index, .why = "it is missing"});
-    } else if (service->leaving) {
-      account_.tally.AddMissingService();
-    } else if (!service->owned) {
-      Do(AdoptService{.name = service->name, .uid = service->uid});
-    }
-  }
 
   // ---- what is told
 
@@ -543,9 +305,8 @@ class Planner : private PlanBuilder {
 
   const JobSpec& wanted_;
   Account account_;
+  SeatJudge judge_{*this, account_};
   std::string ignored_;  // what the spec says of sizes and is not so
-  std::string failure_reason_;
-  std::string failure_;  // of the first pod that was given up just now
 };
 
 }  // namespace

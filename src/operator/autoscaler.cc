@@ -8,11 +8,7 @@
 namespace trainyard::ops {
 
 Autoscaler::Autoscaler(Clock& clock, const Kind& kind, Surroundings& surroundings, AutoscalerOptions options)
-    : clock_(clock),
-      kind_(kind),
-      surroundings_(surroundings),
-      options_(options),
-      alarm_(clock.NewAlarm()) {}
+    : clock_(clock), kind_(kind), surroundings_(surroundings), options_(options), alarm_(clock.NewAlarm()) {}
 
 std::map<std::string, int> Autoscaler::FindTargets(const kube::ObjectKey& job) const {
   MutexLock lock(mu_);

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "gtest/gtest.h"
+#include "operator/accelerators.h"
 #include "operator/aijob.h"
 #include "operator/tfjob.h"
 
@@ -147,6 +148,68 @@ TEST(ObservePod, SeesADisruption) {
       Observe(kNode, R"({"phase":"Failed","conditions":[{"type":"DisruptionTarget","status":"True"}]})")
           .disrupted);
   EXPECT_EQ(Observe(kNode, R"({"phase":"Failed","reason":"Evicted"})").reason, "Evicted");
+}
+
+TEST(ObservePod, OfAnAiTrainingJobWorksWithAllContainersThatCount) {
+  const auto observe = [](std::string_view statuses, std::string_view phase = "Running") {
+    return Observe(R"({"nodeName":"node-2","restartPolicy":"Never"})",
+                   StrCat(R"({"phase":")", phase, R"(","containerStatuses":[)", statuses, "]}"), "",
+                   AiJobKind());
+  };
+  constexpr std::string_view kRuns = R"({"name":"aitj-a","state":{"running":{}}})";
+  constexpr std::string_view kWaits =
+      R"({"name":"aitj-b","state":{"waiting":{"reason":"ContainerCreating"}}})";
+  constexpr std::string_view kDone = R"({"name":"aitj-b","state":{"terminated":{"exitCode":0}}})";
+  constexpr std::string_view kSideRuns = R"({"name":"side","state":{"running":{}}})";
+  constexpr std::string_view kSideFailed = R"({"name":"side","state":{"terminated":{"exitCode":1}}})";
+  EXPECT_TRUE(observe(StrCat(kRuns, ",", kDone)).main_runs);
+  EXPECT_FALSE(observe(StrCat(kRuns, ",", kWaits)).main_runs);
+  EXPECT_FALSE(observe(StrCat(kRuns, ",", kDone)).main_succeeded);
+  EXPECT_TRUE(observe(StrCat(kDone, ",", kSideRuns)).main_succeeded);
+  EXPECT_FALSE(observe(StrCat(kRuns, ",", kSideFailed)).main_failed);
+}
+
+TEST(ObservePod, BlamesTheFirstOfSeveralContainersThatFailed) {
+  const job::PodView pod = Observe(
+      kNode,
+      R"({"phase":"Failed","containerStatuses":[)"
+      R"({"name":"aitj-a","state":{"terminated":{"exitCode":143,"finishedAt":"2024-05-01T10:00:05Z"}}},)"
+      R"({"name":"aitj-b","state":{"terminated":{"exitCode":7,"finishedAt":"2024-05-01T10:00:00Z"}}},)"
+      R"({"name":"side","state":{"terminated":{"exitCode":9,"finishedAt":"2024-05-01T09:00:00Z"}}}]})",
+      "", AiJobKind());
+  ASSERT_TRUE(pod.end);
+  EXPECT_EQ(pod.end->exit_code, 7);
+}
+
+TEST(ObservePod, SeesContainersThatCannotBeMade) {
+  const auto error = [](std::string_view waiting) {
+    return Observe(kNode,
+                   StrCat(R"({"phase":"Pending","containerStatuses":[{"name":"aitj-a","state":{"waiting":)",
+                          waiting, "}}]}"),
+                   "", AiJobKind())
+        .creation_error;
+  };
+  EXPECT_EQ(error(R"({"reason":"ErrImagePull","message":"no such image"})"), "ErrImagePull: no such image");
+  EXPECT_EQ(error(R"({"reason":"InvalidImageName"})"), "InvalidImageName");
+  EXPECT_EQ(error(R"({"reason":"ContainerCreating"})"), "");
+  EXPECT_EQ(error(R"({"reason":"CrashLoopBackOff"})"), "");
+}
+
+TEST(AcceleratorSigns, AreConditionsATaintOrALackOnTheNode) {
+  const auto node = [](std::string_view conditions, std::string_view taints) {
+    return kube::ParseNode(StrCat(R"({"metadata":{"name":"n"},"spec":{"taints":[)", taints,
+                                  R"(]},"status":{"allocatable":{"nvidia.com/gpu":"3"},"conditions":[)",
+                                  conditions, "]}}"))
+        .value();
+  };
+  const AcceleratorSigns signs;
+  EXPECT_EQ(signs.FindMark(node("", "")), "");
+  EXPECT_EQ(signs.FindMark(node(R"({"type":"GPUFailed","status":"True"})", "")), "condition GPUFailed");
+  EXPECT_EQ(signs.FindMark(node(R"({"type":"GPUFailed","status":"False"})", "")), "");
+  EXPECT_EQ(signs.FindMark(node("", R"({"key":"trainyard.dev/gpu-failed","effect":"NoSchedule"})")),
+            "taint trainyard.dev/gpu-failed");
+  EXPECT_EQ(FindLack(node("", ""), "nvidia.com/gpu", 3000), "");
+  EXPECT_EQ(FindLack(node("", ""), "nvidia.com/gpu", 4000), "3 of nvidia.com/gpu are left for 4");
 }
 
 TEST(ObserveNode, IsReadyOrNotSinceThen) {

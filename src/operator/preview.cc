@@ -48,12 +48,15 @@ absl::Status CheckKnown(const Kind& kind, kube::Api& api, const std::string& ns)
 }
 
 std::string Percent(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? "-" : StrCat(static_cast<int>(100.0 * static_cast<double>(part) / static_cast<double>(whole)), " %");
+  return whole == 0
+             ? "-"
+             : StrCat(static_cast<int>(100.0 * static_cast<double>(part) / static_cast<double>(whole)), " %");
 }
 
 std::string PrintAmount(std::string_view resource, std::int64_t milli) {
   constexpr std::int64_t kMilli = 1000;
-  if (resource == "memory") return FormatBytes(static_cast<std::uint64_t>(std::max<std::int64_t>(milli, 0) / kMilli));
+  if (resource == "memory")
+    return FormatBytes(static_cast<std::uint64_t>(std::max<std::int64_t>(milli, 0) / kMilli));
   if (resource == "pods") return StrCat(milli / kMilli);
   return kube::Quantity::FromMilli(milli).Print();
 }
@@ -92,8 +95,7 @@ std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits
   for (const auto& [name, total] : cluster.total.amounts()) {
     const std::int64_t requested = cluster.requested.Get(name);
     if (total == 0 && requested == 0) continue;
-    load.push_back(
-        {name, PrintAmount(name, requested), PrintAmount(name, total), Percent(requested, total)});
+    load.push_back({name, PrintAmount(name, requested), PrintAmount(name, total), Percent(requested, total)});
   }
   std::string out = Table(load, 3);
   StrAppend(out, "\nof the cpu ", static_cast<int>(limits.max_load * 100), " % may be asked for\n\n");
@@ -108,8 +110,8 @@ std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits
       return one.job == role.job && one.role == role.role;
     });
     const bool changes = change != preview.changes.end();
-    const std::string_view otherwise = role.waits      ? "it waits for room"
-                                       : !role.settled ? "its last change has not settled"
+    const std::string_view otherwise = role.waits              ? "it waits for room"
+                                       : !role.settled         ? "its last change has not settled"
                                        : role.now == role.most ? "it has its most"
                                                                : "there is no room";
     roles.push_back({role.job, role.role, StrCat(role.now), StrCat(role.least), StrCat(role.most),
@@ -146,8 +148,7 @@ Document ScalingToJson(const ScalingPreview& preview) {
   }
   Object load;
   for (const auto& [name, total] : preview.scene.cluster.total.amounts()) {
-    load[name] =
-        Object{{"requestedMilli", preview.scene.cluster.requested.Get(name)}, {"totalMilli", total}};
+    load[name] = Object{{"requestedMilli", preview.scene.cluster.requested.Get(name)}, {"totalMilli", total}};
   }
   return Object{{"load", std::move(load)}, {"roles", std::move(roles)}, {"changes", std::move(changes)}};
 }

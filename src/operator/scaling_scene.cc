@@ -38,16 +38,18 @@ Resources RequestsOf(const std::vector<kube::ResourceAmount>& amounts) {
 }
 
 bool TakesPods(const kube::CompactNode& node) {
-  return node.IsReady() && !node.unschedulable && std::ranges::all_of(node.taints, [](const kube::Taint& taint) {
-           return taint.effect != std::string_view("NoSchedule") && taint.effect != std::string_view("NoExecute");
+  return node.IsReady() && !node.unschedulable &&
+         std::ranges::all_of(node.taints, [](const kube::Taint& taint) {
+           return taint.effect != std::string_view("NoSchedule") &&
+                  taint.effect != std::string_view("NoExecute");
          });
 }
 
 // A job of ours begins with all of its pods or not at all; other people's pods are each their own.
 std::string GroupOf(const LoadPod& pod) {
   const auto& owner = pod.meta.controller;
-  const bool job = owner && (owner->kind == std::string_view("TFJob") ||
-                             owner->kind == std::string_view("AITrainingJob"));
+  const bool job =
+      owner && (owner->kind == std::string_view("TFJob") || owner->kind == std::string_view("AITrainingJob"));
   return StrCat(pod.meta.ns.view(), "/", job ? owner->name.view() : std::string_view(pod.meta.name));
 }
 
@@ -113,7 +115,8 @@ class Gatherer {
     const Resources takes = RequestsOf(pod.requests);
     if (pod.node.empty()) {
       scene_.cluster.requested.Add(takes);
-      if (!elastic_.contains(pod.meta.uid) && !pod.meta.deletion_time) waiting_[GroupOf(pod)].push_back(takes);
+      if (!elastic_.contains(pod.meta.uid) && !pod.meta.deletion_time)
+        waiting_[GroupOf(pod)].push_back(takes);
       return;
     }
     const auto node = std::ranges::find(scene_.cluster.nodes, pod.node.view(), &job::scale::Node::name);
@@ -132,9 +135,10 @@ class Gatherer {
 }  // namespace
 
 bool IsElastic(const CompactJob& job) {
-  if (!job.invalid.empty() || job.status.IsFinished() || job.status.ending || job.meta.deletion_time) return false;
-  return std::ranges::any_of(
-      job.spec.roles, [](const job::RoleSpec& role) { return role.size == job::SizePolicy::kAuto; });
+  if (!job.invalid.empty() || job.status.IsFinished() || job.status.ending || job.meta.deletion_time)
+    return false;
+  return std::ranges::any_of(job.spec.roles,
+                             [](const job::RoleSpec& role) { return role.size == job::SizePolicy::kAuto; });
 }
 
 PodRequests FindRequests(const Kind& kind, const CompactJob& job) {

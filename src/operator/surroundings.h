@@ -83,7 +83,7 @@ class Surroundings {
   std::vector<std::function<void(std::string_view)>> handlers_;
   Mutex mu_;
   std::set<std::string, std::less<>> gone_nodes_ TY_GUARDED_BY(mu_);  // that the server itself does not have
-  bool running_ TY_GUARDED_BY(mu_) = false;  // in threads
+  bool running_ TY_GUARDED_BY(mu_) = false;                           // in threads
   bool load_wanted_ TY_GUARDED_BY(mu_) = false;
 };
 

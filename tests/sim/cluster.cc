@@ -119,7 +119,8 @@ void Cluster::LoseNode(const std::string& name, bool for_good) {
 void Cluster::SetNodeReady(const std::string& name, bool ready) {
   const Object patch{
       {"status",
-       Object{{"conditions", Array{Object{{"type", "Ready"},
+       Object{{"allocatable", Object{{"cpu", "2"}, {"pods", "8"}}},
+              {"conditions", Array{Object{{"type", "Ready"},
                                           {"status", ready ? "True" : "Unknown"},
                                           {"lastTransitionTime", kube::PrintTime(clock_.Now())}}}}}}};
   (void)user_.Patch(Resource::Nodes(), {"", name}, PrintJson(patch), {.type = kube::PatchType::kMerge},

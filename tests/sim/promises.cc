@@ -57,8 +57,7 @@ void Promises::Check() {
   CheckMembers();
   for (const Document& pod : cluster_.ListPods()) {
     const ops::Place place = cluster_.PlaceOf(pod);
-    const std::string seat =
-        StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", place.role, "-", place.index);
+    const std::string seat = StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", place.role, "-", place.index);
     if (!seats.insert(seat).second) Break(StrCat("two pods of one index: ", seat));
   }
 }
@@ -67,7 +66,8 @@ void Promises::CheckJob(const Document& job) {
   const std::string name = KeyOf(job).name;
   const std::string state = StateOf(job);
   Known& known = known_[UidOf(job)];
-  if (IsEnd(known.state) && state != known.state) Break(StrCat(name, " went from ", known.state, " to ", state));
+  if (IsEnd(known.state) && state != known.state)
+    Break(StrCat(name, " went from ", known.state, " to ", state));
   CheckPhase(job, state);
   auto counters = CountersOf(job);
   for (const auto& [what, before] : known.counters) {

@@ -60,9 +60,9 @@ class Promises {
   std::vector<std::string> broken_;
   std::set<std::string> scaled_;
   std::set<std::string> suspended_;
-  std::map<std::string, Known> known_;         // by the uid of the job
-  std::map<std::string, std::string> asked_;   // the same
-  std::map<std::string, std::int64_t> epochs_;  // of the members; the same
+  std::map<std::string, Known> known_;                                   // by the uid of the job
+  std::map<std::string, std::string> asked_;                             // the same
+  std::map<std::string, std::int64_t> epochs_;                           // of the members; the same
   std::map<std::pair<std::string, std::int64_t>, std::string> members_;  // and what they were
 };
 

@@ -9,9 +9,10 @@
 #include "base/ids.h"
 #include "base/text.h"
 #include "kube/event_recorder.h"
+#include "operator/autoscaler.h"
 #include "operator/controller.h"
-#include "operator/metrics.h"
 #include "operator/kinds.h"
+#include "operator/metrics.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/documents.h"
 #include "tests/sim/faulty_transport.h"
@@ -36,6 +37,7 @@ struct Process {
   std::unique_ptr<ops::Metrics> metrics;
   std::unique_ptr<kube::EventRecorder> events;
   std::unique_ptr<ops::Surroundings> surroundings;
+  std::unique_ptr<ops::Autoscaler> autoscaler;
   std::vector<std::unique_ptr<ops::Controller>> controllers;  // by kind
 
   ~Process() {
@@ -106,15 +108,17 @@ class Schedule {
     static const std::vector<std::string> scopes = {"Pod", "Replica", "All"};
     static const std::vector<std::string> ends = {"Any", "Rank0", "All", "None"};
     Object role = MakeRole(1 + static_cast<int>(Below(3)));
+    const Object half{{"requests", Object{{"cpu", "500m"}}}};
     MakeObjectAt(role["template"], {"spec"})["containers"] =
-        Array{Object{{"name", "aitj-main"}, {"image", "x"}}};
+        Array{Object{{"name", "aitj-main"}, {"image", "x"}, {"resources", half}}};
     role["restartPolicy"] = OneOf(policies);
     role["restartScope"] = OneOf(scopes);
     if (Chance(40)) role["failPolicy"] = OneOf(ends);
     if (Chance(40)) role["completePolicy"] = OneOf(ends);
     if (Chance(50)) role["restartLimit"] = static_cast<int>(Below(4));
-    if (Chance(20)) role["edlPolicy"] = Chance(50) ? "Never" : "Manual";
-    if (Chance(20)) role["maxReplicas"] = 3;
+    static const std::vector<std::string> sizes = {"Never", "Manual", "Auto"};
+    if (Chance(30)) role["edlPolicy"] = OneOf(sizes);
+    if (Chance(20) || role.contains("edlPolicy")) role["maxReplicas"] = 3;
     return role;
   }
 
@@ -153,6 +157,7 @@ class Schedule {
     const auto made = cluster_.user().Create(kind.resource(), kNamespace, PrintJson(job));
     if (!made.ok()) return promises_.Break(StrCat("a job is not taken: ", made.status().ToString()));
     Tell(StrCat("a job is made: ", PrintJson(job)));
+    if (ai) promises_.WasScaled(name);  // the autoscaler may do so at any time
   }
 
   // ---- what happens
@@ -314,7 +319,8 @@ class Schedule {
     if (Find(*job, {"metadata", "annotations", "asked"}) != nullptr) return;  // once is enough
     static const std::vector<std::string> states = {"Preempted", "Failed", "NodeFail"};
     const std::string& state = OneOf(states);
-    PatchJob(*job, PrintJson(Object{{"metadata", Object{{"annotations", Object{{state, "please"}, {"asked", "yes"}}}}}}));
+    PatchJob(*job, PrintJson(Object{
+                       {"metadata", Object{{"annotations", Object{{state, "please"}, {"asked", "yes"}}}}}}));
     promises_.WasAsked(UidOf(*job), state);
     Tell(StrCat("a user asks ", KeyOf(*job).name, " to be ", state));
   }
@@ -337,13 +343,21 @@ class Schedule {
     process->events = std::make_unique<kube::EventRecorder>(
         *process->api, clock, IdSource(random_.Next()),
         kube::EventRecorder::Options{.component = "sim", .instance = "sim"});
-    process->surroundings = std::make_unique<ops::Surroundings>(*process->api, clock,
-                                                                ops::Surroundings::Options{.seed = random_.Next()});
+    process->surroundings = std::make_unique<ops::Surroundings>(
+        *process->api, clock, ops::Surroundings::Options{.seed = random_.Next()});
+    const ops::Kind& elastic = *cluster_.kinds().back();
+    process->autoscaler =
+        std::make_unique<ops::Autoscaler>(clock, elastic, *process->surroundings, ops::AutoscalerOptions());
     for (const auto& kind : cluster_.kinds()) {
       process->controllers.push_back(std::make_unique<ops::Controller>(
           *process->api, clock, *kind, *process->surroundings, *process->events, *process->metrics,
-          ops::ControllerOptions{.policies = policies_, .seed = random_.Next()}));
+          ops::ControllerOptions{
+              .policies = policies_,
+              .find_targets = [autoscaler = process->autoscaler.get()](
+                                  const ObjectKey& job) { return autoscaler->FindTargets(job); },
+              .seed = random_.Next()}));
     }
+    process->autoscaler->Watch(*process->controllers.back());
     Tell("an operator starts");
   }
 
@@ -374,6 +388,7 @@ class Schedule {
           StartProcess(process);
         }
         busy |= process->surroundings->Step();
+        if (Chance(10)) process->autoscaler->Pass();
         for (const auto& controller : process->controllers) busy |= controller->Step();
       }
     }
@@ -411,9 +426,8 @@ class Schedule {
   }
 
   IdSource random_;
-  const job::Policies policies_{.node_grace = absl::Seconds(30),
-                                .creation_patience = absl::Minutes(2),
-                                .creation_fails = Chance(50)};
+  const job::Policies policies_{
+      .node_grace = absl::Seconds(30), .creation_patience = absl::Minutes(2), .creation_fails = Chance(50)};
   Cluster cluster_;
   Promises promises_{cluster_};
   ScheduleResult result_;

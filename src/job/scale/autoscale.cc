@@ -47,8 +47,11 @@ class DryRun {
     std::vector<Change> changes;
     for (std::size_t i = 0; i < roles_.size(); ++i) {
       if (sizes_[i] == roles_[i].now) continue;
-      changes.push_back(
-          {.job = roles_[i].job, .role = roles_[i].role, .from = roles_[i].now, .to = sizes_[i], .why = whys_[i]});
+      changes.push_back({.job = roles_[i].job,
+                         .role = roles_[i].role,
+                         .from = roles_[i].now,
+                         .to = sizes_[i],
+                         .why = whys_[i]});
     }
     return changes;
   }
@@ -123,7 +126,8 @@ class DryRun {
           shortage.resources, [&](const std::string& name) { return role.each.Get(name) > 0; });
       if (!helps) continue;
       // Of equals, the one that comes last gives way first.
-      if (!chosen || FulfilmentOf(role, sizes_[i]) >= FulfilmentOf(roles_[*chosen], sizes_[*chosen])) chosen = i;
+      if (!chosen || FulfilmentOf(role, sizes_[i]) >= FulfilmentOf(roles_[*chosen], sizes_[*chosen]))
+        chosen = i;
     }
     if (!chosen) return false;
     Shrink(*chosen);
@@ -153,9 +157,7 @@ class DryRun {
     return FindHomeless();
   }
 
-  bool SomebodyWaits() const {
-    return !waiting_.empty() || std::ranges::find(waits_, true) != waits_.end();
-  }
+  bool SomebodyWaits() const { return !waiting_.empty() || std::ranges::find(waits_, true) != waits_.end(); }
 
   // A job that waits and does not fit anywhere, though there is enough of everything on the whole.
   Shortage FindHomeless() const {
@@ -217,7 +219,8 @@ class DryRun {
 
   bool HasRoomFor(const Resources& pod) const {
     for (const auto& [name, amount] : pod.amounts()) {
-      if (amount > 0 && cluster_.requested.Get(name) + amount > LimitOf(cluster_, name, limits_)) return false;
+      if (amount > 0 && cluster_.requested.Get(name) + amount > LimitOf(cluster_, name, limits_))
+        return false;
     }
     return std::ranges::any_of(cluster_.nodes, [&](const Node& node) { return node.free.Holds(pod); });
   }

@@ -33,8 +33,8 @@ struct ElasticRole {
   std::string role;  // its name
   int least = 1;
   int most = 1;
-  int now = 1;        // as it was last decided
-  Resources each;     // what one pod takes
+  int now = 1;          // as it was last decided
+  Resources each;       // what one pod takes
   bool settled = true;  // as many pods run as were decided
   bool waits = false;   // none of the job's pods has a node
   // The nodes of its pods by index; empty: it has none yet.

@@ -43,8 +43,8 @@ class Scene {
   std::vector<std::string> Plan() const {
     std::vector<std::string> out;
     for (const Change& change : PlanScaling(cluster, roles, waiting, limits)) {
-      out.push_back(change.job + ": " + std::to_string(change.from) + " -> " + std::to_string(change.to) + ", " +
-                    change.why);
+      out.push_back(change.job + ": " + std::to_string(change.from) + " -> " + std::to_string(change.to) +
+                    ", " + change.why);
     }
     return out;
   }
@@ -80,8 +80,8 @@ TEST(PlanScaling, RaisesTheLeastFulfilledFirst) {
 
 TEST(PlanScaling, LowersTheMostFulfilledWhenTooMuchIsAskedFor) {
   Scene scene(2);
-  scene.Add("a", 1, 4, 4);  // wholly
-  scene.Add("b", 1, 7, 4);  // half
+  scene.Add("a", 1, 4, 4);          // wholly
+  scene.Add("b", 1, 7, 4);          // half
   scene.Bind({{"cpu", 2 * kCpu}});  // somebody else's
   EXPECT_THAT(scene.Plan(), ElementsAre("a: 4 -> 2, more cpu is asked for than there is to give"));
 }

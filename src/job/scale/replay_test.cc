@@ -57,7 +57,8 @@ TEST(Replay, RefusesAJobThatCouldNeverBegin) {
 }
 
 TEST(ParseReplayJobs, ReadsOneJobALine) {
-  const auto jobs = ParseReplayJobs("arrival,min,max,work\n# a comment\n\n0,2,60,19000\r\n 10 , 2 , 60 , 1.5\n");
+  const auto jobs =
+      ParseReplayJobs("arrival,min,max,work\n# a comment\n\n0,2,60,19000\r\n 10 , 2 , 60 , 1.5\n");
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   ASSERT_EQ(jobs->size(), 2);
   EXPECT_EQ((*jobs)[0], ReplayJob({.arrival = 0, .least = 2, .most = 60, .work = 19000}));

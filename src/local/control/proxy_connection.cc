@@ -6,9 +6,9 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 namespace trainyard::local::control {
 namespace {
@@ -128,7 +128,7 @@ bool ProxyConnection::Flush(Side& side) {
 }
 
 ProxyConnection::Result ProxyConnection::Move(Side& from, Side& to) {
-  thread_local std::array<char, kPiece> piece;
+  thread_local std::vector<char> piece(kPiece);  // on the heap: an array would be part of every thread
   for (int i = 0; i < kPiecesInARow; ++i) {
     if (!Flush(to)) return Result::kBroken;
     if (!to.unsent.empty()) return Result::kIdle;
