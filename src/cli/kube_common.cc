@@ -46,8 +46,8 @@ absl::StatusOr<kube::ClusterConfig> KubeFlags::LoadAt(const std::string& address
   // Who we are is shown only to a server that shows who it is.
   const bool url = address.starts_with("https://") || address.starts_with("http://");
   config->server = url ? address : StrCat(known ? "https://" : "http://", address);
-  while (config->server.ends_with('/')) config->server.pop_back();
   const std::size_t host = config->server.find("//") + 2;
+  while (config->server.size() > host && config->server.ends_with('/')) config->server.pop_back();
   if (host == config->server.size() || config->server.find_first_of("/?# \t", host) != std::string::npos) {
     return UsageError(StrCat("--master: '", Escaped(address), "' is no address: write HOST:PORT or a URL"));
   }

@@ -169,13 +169,13 @@ class OperatorCommand final : public Command {
       if (!problem.empty()) return UsageError(StrCat(flag, ": '", Escaped(ns), "' ", problem));
     }
     if (reconcile_period_ && *reconcile_period_ < absl::Seconds(1)) {
-      return UsageError("--reconcile-period must be at least 1s");
+      return UsageError("--resync-period must be at least 1s");
     }
     if (node_grace_ && *node_grace_ < absl::ZeroDuration())
       return UsageError("--node-grace must not be negative");
     if (qps_ && (*qps_ < 1 || *qps_ > 1'000'000))
       return UsageError("--kube-api-qps must be between 1 and 1000000");
-    if (workers_ && *workers_ < 1) return UsageError("--workers must be at least 1");
+    if (workers_ && *workers_ < 1) return UsageError("--thread-num must be at least 1");
     if (creating_period_ && *creating_period_ < absl::Seconds(1))
       return UsageError("--creating-duration-period must be at least 1s");
     if (verbosity_ && *verbosity_ < 0) return UsageError("--v must not be negative");

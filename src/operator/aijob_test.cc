@@ -1,5 +1,8 @@
 #include "operator/aijob.h"
 
+#include <cstdint>
+#include <limits>
+
 #include "base/text.h"
 #include "base/yaml.h"
 #include "gmock/gmock.h"
@@ -392,6 +395,17 @@ TEST(AiJobStatus, LeavesOutWhatSomebodyElseHasWritten) {
   EXPECT_FALSE(status.ending);
   EXPECT_EQ(status.members.epoch, 0);
   EXPECT_EQ(status.roles.at("t"), job::RoleStatus());
+}
+
+TEST(AiJobStatus, HasNoCounterThatCannotBeCountedOn) {
+  const Document forged = Yaml(
+      "{restarts: {t: {count: 9223372036854775807, settled: 9223372036854775807}}, "
+      "members: {epoch: 9223372036854775807}}");
+  const job::JobStatus status = ParseAiJobStatus(&forged);
+  constexpr auto kHalf = std::numeric_limits<std::int64_t>::max() / 2;
+  EXPECT_LT(status.roles.at("t").restarts, kHalf);
+  EXPECT_LT(status.roles.at("t").settled, kHalf);
+  EXPECT_LT(status.members.epoch, kHalf);
 }
 
 }  // namespace

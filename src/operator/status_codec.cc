@@ -59,7 +59,8 @@ int CountAt(const Document& document, Path path) {
 }
 
 std::int64_t LongAt(const Document& document, Path path) {
-  return std::max<std::int64_t>(IntAt(document, path).value_or(0), 0);
+  constexpr std::int64_t kMost = 1'000'000'000'000'000;
+  return std::clamp<std::int64_t>(IntAt(document, path).value_or(0), 0, kMost);
 }
 
 job::IndexSet IndexesAt(const Document& document, Path path) {

@@ -21,8 +21,9 @@ job::JobStatus ParseJobStatus(const Document* status, std::string_view counters)
 
 std::optional<absl::Time> TimeAt(const Document& document, Path path);
 void AddTime(Object& object, std::string_view key, const std::optional<absl::Time>& time);
-int CountAt(const Document& document, Path path);              // 0 if there is none, or a negative one
-std::int64_t LongAt(const Document& document, Path path);      // the same
+int CountAt(const Document& document, Path path);  // 0 if there is none, or a negative one
+// The same; never so large that counting on would not fit.
+std::int64_t LongAt(const Document& document, Path path);
 job::IndexSet IndexesAt(const Document& document, Path path);  // empty if there are none
 
 // What is known of a role's restarts; empty: there were none.

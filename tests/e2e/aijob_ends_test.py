@@ -167,8 +167,6 @@ class Left(AiJobCase):
 
     def test_is_told_while_members_still_take_their_leave(self):
         """A member that takes its time keeps the job Terminating, with its end in sight."""
-        slow = "trap '%s' TERM; %s" % (self.behind("leave").replace("exit 0", "kill $$$$"), FOREVER.replace("exec ", "")
-                                       + " & wait; wait; sleep 1000")
         slow = "trap 'while [ ! -e %s ]; do sleep 0.05; done; exit 0' TERM; sleep 1000 & wait" % self.gate("leave")
         self.submit(aijob("leave", {"trainer": role(self.behind("leave-end")),
                                     "pserver": role(self.traced("leave", slow), completePolicy="None",
@@ -283,7 +281,7 @@ class Timed(AiJobCase):
 
     def test_jobs_have_no_more_time_for_restarts(self):
         """Nor do they have it while one is waited for."""
-        self.submit(aijob("again", {"trainer": role(at_first(self.behind("again", "exit 3")) + "exit 3", policy="Always")}, timeLimit=3))
+        self.submit(aijob("again", {"trainer": role(at_first(self.behind("again", "exit 3")) + "exit 3", policy="Always")}, timeLimit=5))
         self.await_phase("again", "Running")
         self.open_gate("again")
         eventually(lambda: self.restarts("again").get("trainer") == 2, "two failures")

@@ -1,14 +1,17 @@
-// usage: process_nodes KUBECONFIG HOME NODES NODE_GRACE_SECONDS
+// usage: process_nodes KUBECONFIG HOME NODES NODE_GRACE_SECONDS [CAPACITY]
 //
 // Makes a cluster of a bare API server: a scheduler, the controllers and so many nodes whose pods are
-// processes of this machine, all of them the embedded cluster's own, speaking over the network. Prints
-// "ready" and runs until it is told to end; the pods' processes are ended too.
+// processes of this machine, all of them the embedded cluster's own, speaking over the network. Each node has
+// the capacity, as cpu=4,memory=8Gi. Prints "ready" and runs until it is told to end; the pods' processes are
+// ended too.
 #include <signal.h>
 
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -36,7 +39,17 @@ struct Options {
   std::string home;
   int nodes = 1;
   absl::Duration grace;
+  std::map<std::string, std::string> capacity;
 };
+
+std::map<std::string, std::string> ParseCapacity(std::string_view text) {
+  std::map<std::string, std::string> capacity;
+  for (const std::string_view part : Split(text, ',')) {
+    const std::size_t sign = part.find('=');
+    if (sign != std::string_view::npos) capacity.emplace(part.substr(0, sign), part.substr(sign + 1));
+  }
+  return capacity;
+}
 
 // A server of our own, only to know what kinds there are.
 absl::StatusOr<std::shared_ptr<const local::ResourceTable>> KnownKinds() {
@@ -69,7 +82,7 @@ absl::Status Run(const Options& options) {
                                       .machine_env = local::node::PickMachineEnv(environ),
                                       .heartbeat = options.grace / 5};
   for (int number = 1; number <= options.nodes; ++number) {
-    nodes.nodes.push_back({.name = StrCat("node-", number), .labels = {}, .capacity = {}});
+    nodes.nodes.push_back({.name = StrCat("node-", number), .labels = {}, .capacity = options.capacity});
   }
   TY_ASSIGN_OR_RETURN(auto agent, local::node::NodeAgent::Start(api, clock, std::move(nodes)));
   std::cout << "ready" << std::endl;
@@ -83,15 +96,16 @@ absl::Status Run(const Options& options) {
 }  // namespace trainyard
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::cerr << "usage: process_nodes KUBECONFIG HOME NODES NODE_GRACE_SECONDS\n";
+  if (argc != 5 && argc != 6) {
+    std::cerr << "usage: process_nodes KUBECONFIG HOME NODES NODE_GRACE_SECONDS [CAPACITY]\n";
     return 2;
   }
   ::signal(SIGPIPE, SIG_IGN);
   const absl::Status status = trainyard::Run({.kubeconfig = argv[1],
                                               .home = argv[2],
                                               .nodes = std::atoi(argv[3]),
-                                              .grace = absl::Seconds(std::atoi(argv[4]))});
+                                              .grace = absl::Seconds(std::atoi(argv[4])),
+                                              .capacity = trainyard::ParseCapacity(argc == 6 ? argv[5] : "")});
   if (status.ok()) return 0;
   std::cerr << status << "\n";
   return 1;

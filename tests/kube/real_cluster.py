@@ -21,6 +21,7 @@ class RealCluster(RealServer):
         self.trainyard, self.process_nodes = trainyard, process_nodes
         self.nodes = self.flag(flags, "--nodes", "1")
         self.grace = self.flag(flags, "--node-grace", "10s").rstrip("s")
+        self.capacity = self.flag(flags, "--capacity", "")
         self.with_operator = "--no-operator" not in flags
         self.helpers = []
 
@@ -35,7 +36,7 @@ class RealCluster(RealServer):
         self.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
         self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/tfjobs.kubeflow.org",
                      "crd/aitrainingjobs.elasticdeeplearning.ai")
-        self.helpers.append(self.spawn(self.process_nodes, self.kubeconfig, self.home, self.nodes, self.grace))
+        self.helpers.append(self.spawn(self.process_nodes, self.kubeconfig, self.home, self.nodes, self.grace, self.capacity))
         if self.with_operator:
             self.helpers.append(self.spawn(self.trainyard, "operator", "--kubeconfig", self.kubeconfig, "--node-grace", "0s"))
         self.wait(lambda: self.kubectl("get", "nodes", "--no-headers").stdout.count(" Ready ") == int(self.nodes), "the nodes")
@@ -55,7 +56,7 @@ class RealCluster(RealServer):
 
     def logs(self, pod):
         """What the last run of its container printed; a real server asks kubelets, and ours have no port."""
-        folder = os.path.join(self.home, "pods", pod["metadata"]["uid"], "logs", "tensorflow")
+        folder = os.path.join(self.home, "pods", pod["metadata"]["uid"], "logs", pod["spec"]["containers"][0]["name"])
         runs = sorted(glob.glob(os.path.join(folder, "*.log")), key=lambda path: int(os.path.basename(path).split(".")[0]))
         text = ""
         for line in open(runs[-1], encoding="utf-8") if runs else ():

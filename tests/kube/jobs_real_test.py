@@ -1,6 +1,6 @@
-"""The acceptance suite of TFJobs once more, on a real API server: what is promised does not depend on our own.
+"""The acceptance suites of all kinds once more, on a real API server: what is promised does not depend on our own.
 
-usage: tfjob_real_test.py TRAINYARD PROCESS_NODES [unittest arguments]
+usage: jobs_real_test.py TRAINYARD PROCESS_NODES [unittest arguments]
 """
 
 import os
@@ -10,6 +10,15 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import aijob_autoscale_test
+import aijob_bad_objects_test
+import aijob_defects_test
+import aijob_elastic_test
+import aijob_ends_test
+import aijob_faults_test
+import aijob_life_test
+import aijob_operator_test
+import aijob_restarts_test
 import cases
 import tfjob_bad_objects_test
 import tfjob_ends_test
@@ -19,9 +28,9 @@ import tfjob_operator_test
 import tfjob_outages_test
 import tfjob_plan_test
 import tfjob_restarts_test
+from jobs import JobCase
 from real_cluster import RealCluster
 from real_server import assets
-from tfjobs import JobCase
 
 # The operator that runs inside `trainyard up` has no part in a real cluster.
 ELSEWHERE = {tfjob_outages_test.InTheCluster}
@@ -42,13 +51,16 @@ def cluster_for(flags):
 
 
 def on_a_real_server(case):
+    """The class with its tests on a real server; classes of two modules may have one name."""
+    stem = "".join(word.capitalize() for word in case.__module__.split("_")[:-1])
+
     def set_up_class(cls):
         if not assets():
             raise unittest.SkipTest("SKIPPED: no real kube-apiserver: set KUBEBUILDER_ASSETS to the folder that has it")
         cases.shared_real_server = lambda: cluster_for(cls.flags)
         super(made, cls).setUpClass()
 
-    made = type(case.__name__ + "OnARealServer", (case,),
+    made = type(stem + case.__name__ + "OnARealServer", (case,),
                 {"on_real_server": True, "setUpClass": classmethod(set_up_class), "__module__": __name__,
                  "logs": lambda self, pod: self.cluster.logs(pod)})
     for name in NOT_HERE.keys() & set(dir(case)):
@@ -57,11 +69,14 @@ def on_a_real_server(case):
 
 
 for module in (tfjob_life_test, tfjob_restarts_test, tfjob_faults_test, tfjob_ends_test, tfjob_bad_objects_test,
-               tfjob_operator_test, tfjob_outages_test, tfjob_plan_test):
+               tfjob_operator_test, tfjob_outages_test, tfjob_plan_test, aijob_life_test, aijob_restarts_test, aijob_faults_test,
+               aijob_ends_test, aijob_bad_objects_test, aijob_elastic_test, aijob_autoscale_test, aijob_operator_test,
+               aijob_defects_test):
     for item in list(vars(module).values()):
         if isinstance(item, type) and issubclass(item, JobCase) and item.__module__ == module.__name__ and item not in ELSEWHERE:
-            globals()[item.__name__ + "OnARealServer"] = on_a_real_server(item)
-del item, module
+            made_class = on_a_real_server(item)
+            globals()[made_class.__name__] = made_class
+del item, module, made_class
 
 
 if __name__ == "__main__":
