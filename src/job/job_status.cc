@@ -64,13 +64,6 @@ bool IsEnd(State state) {
   return false;
 }
 
-std::optional<State> ParseState(std::string_view text) {
-  for (const State state : kStates) {
-    if (Print(state) == text) return state;
-  }
-  return std::nullopt;
-}
-
 std::string PrintAttempts(const std::map<int, int>& attempts) {
   std::string out;
   for (auto first = attempts.begin(); first != attempts.end();) {

@@ -53,7 +53,6 @@ inline constexpr std::array kStates = {State::kPending,   State::kCreating,   St
                                        State::kSuspended, State::kSucceeded,  State::kFailed,
                                        State::kTimeout,   State::kPreempted,  State::kNodeFail};
 std::string_view Print(State state);  // "Created", ...
-std::optional<State> ParseState(std::string_view text);
 // The job has ended, and nothing follows.
 bool IsEnd(State state);
 

@@ -133,6 +133,13 @@ std::string_view StateName(Telling telling, State state) {
   return telling == Telling::kByPhase && state == State::kSucceeded ? "Succeed" : Print(state);
 }
 
+std::optional<State> ParseStateName(Telling telling, std::string_view name) {
+  for (const State state : kStates) {
+    if (StateName(telling, state) == name) return state;
+  }
+  return std::nullopt;
+}
+
 std::vector<State> StatesOf(Telling telling) {
   using enum State;
   if (telling == Telling::kByState) return {kCreated, kRunning, kRestarting, kSuspended, kSucceeded, kFailed};

@@ -1,6 +1,7 @@
 // What is told of a job that has not ended: its counters, its current state, and why it is in it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ void TellPhases(PlanBuilder& builder, const Account& account, std::string_view n
 
 // What the state is called: a job with phases calls it Succeed to have succeeded.
 std::string_view StateName(Telling telling, State state);
+std::optional<State> ParseStateName(Telling telling, std::string_view name);
 // Those that such a job can be in.
 std::vector<State> StatesOf(Telling telling);
 

@@ -14,16 +14,10 @@ namespace trainyard::ops {
 namespace {
 
 using job::RestartScope;
-using job::State;
 
-std::string_view PhaseName(State state) { return job::StateName(job::Telling::kByPhase, state); }
+constexpr ConditionSpelling kSpelling{.telling = job::Telling::kByPhase, .updated = "lastProbeTime"};
 
-std::optional<State> ParsePhase(std::string_view text) {
-  for (const State state : job::kStates) {
-    if (PhaseName(state) == text) return state;
-  }
-  return std::nullopt;
-}
+std::string_view PhaseName(job::State state) { return job::StateName(job::Telling::kByPhase, state); }
 
 void AddCount(Object& object, std::string_view key, int count) {
   if (count > 0) object[key] = count;
@@ -76,46 +70,20 @@ void ParseRole(const Document& document, job::RoleStatus& role) {
   }
 }
 
-Object PrintCondition(const job::Condition& condition) {
-  return {{"type", PhaseName(condition.type)},
-          {"status", condition.is_true ? "True" : "False"},
-          {"reason", condition.reason},
-          {"message", condition.message},
-          {"lastProbeTime", kube::PrintTime(condition.updated)},
-          {"lastTransitionTime", kube::PrintTime(condition.changed)}};
-}
-
-std::optional<job::Condition> ParseCondition(const Document& document) {
-  const auto type = ParsePhase(StringAt(document, {"type"}));
-  if (!type) return std::nullopt;
-  return job::Condition{
-      .type = *type,
-      .is_true = StringAt(document, {"status"}) == "True",
-      .reason = std::string(StringAt(document, {"reason"})),
-      .message = std::string(StringAt(document, {"message"})),
-      .updated = TimeAt(document, {"lastProbeTime"}).value_or(absl::UnixEpoch()),
-      .changed = TimeAt(document, {"lastTransitionTime"}).value_or(absl::UnixEpoch()),
-  };
-}
-
 }  // namespace
 
 Document PrintAiJobStatus(const job::JobStatus& status) {
   Object roles;
   Object counts;
-  Object restarts;
   for (const auto& [name, role] : status.roles) {
     roles[name] = PrintRole(role);
     counts[name] = role.restarts;
-    if (Object known = PrintRestarts(role); !known.empty()) restarts[name] = std::move(known);
   }
-  Array conditions;
-  for (const job::Condition& condition : status.conditions) conditions.push_back(PrintCondition(condition));
   const job::Condition* current = status.Current();
   Object out{{"phase", current == nullptr ? "" : PhaseName(current->type)},
              {"ready", PrintReady(status)},
              {"restartTotal", status.CountRestarts()},
-             {"conditions", std::move(conditions)},
+             {"conditions", PrintConditions(status, kSpelling)},
              {"replicaStatuses", std::move(roles)},
              {"RestartCount", std::move(counts)},
              {"RestartReplicaName", status.restarting_role},
@@ -124,7 +92,7 @@ Document PrintAiJobStatus(const job::JobStatus& status) {
   AddTime(out, "startRunningTime", status.run_time);
   AddTime(out, "endTime", status.completion_time);
   AddTime(out, "lastReconcileTime", status.last_reconcile_time);
-  if (!restarts.empty()) out["restarts"] = std::move(restarts);
+  AddRestarts(out, status);
   if (status.ending) {
     out["ending"] = Object{{"phase", PhaseName(status.ending->state)},
                            {"reason", status.ending->reason},
@@ -149,21 +117,16 @@ job::JobStatus ParseAiJobStatus(const Document* status) {
   if (const Object* roles = ObjectAt(*status, {"replicaStatuses"})) {
     for (const auto& member : *roles) ParseRole(member.value(), out.roles[std::string(Key(member))]);
   }
-  if (const Object* restarts = ObjectAt(*status, {"restarts"})) {
-    for (const auto& member : *restarts) ParseRestarts(member.value(), out.roles[std::string(Key(member))]);
-  }
-  if (const auto state = ParsePhase(StringAt(*status, {"ending", "phase"})); state && job::IsEnd(*state)) {
+  ParseRestarts(*status, out);
+  const auto state = job::ParseStateName(job::Telling::kByPhase, StringAt(*status, {"ending", "phase"}));
+  if (state && job::IsEnd(*state)) {
     out.ending = job::Ending{.state = *state,
                              .reason = std::string(StringAt(*status, {"ending", "reason"})),
                              .message = std::string(StringAt(*status, {"ending", "message"}))};
   }
   out.members = {.epoch = LongAt(*status, {"members", "epoch"}),
                  .fingerprint = std::string(StringAt(*status, {"members", "fingerprint"}))};
-  if (const Array* conditions = ArrayAt(*status, {"conditions"})) {
-    for (const Document& item : *conditions) {
-      if (auto condition = ParseCondition(item)) out.conditions.push_back(*std::move(condition));
-    }
-  }
+  ParseConditions(*status, kSpelling, out);
   return out;
 }
 

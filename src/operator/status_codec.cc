@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/telling.h"
 #include "kube/rfc3339.h"
 
 namespace trainyard::ops {
@@ -18,26 +19,38 @@ Object PrintCounters(const job::RoleStatus& role) {
   return out;
 }
 
-Object PrintCondition(const job::Condition& condition) {
-  return {{"type", job::Print(condition.type)},
+Object PrintCondition(const job::Condition& condition, const ConditionSpelling& spelling) {
+  return {{"type", job::StateName(spelling.telling, condition.type)},
           {"status", condition.is_true ? "True" : "False"},
           {"reason", condition.reason},
           {"message", condition.message},
-          {"lastUpdateTime", kube::PrintTime(condition.updated)},
+          {spelling.updated, kube::PrintTime(condition.updated)},
           {"lastTransitionTime", kube::PrintTime(condition.changed)}};
 }
 
-std::optional<job::Condition> ParseCondition(const Document& document) {
-  const auto type = job::ParseState(StringAt(document, {"type"}));
+std::optional<job::Condition> ParseCondition(const Document& document, const ConditionSpelling& spelling) {
+  const auto type = job::ParseStateName(spelling.telling, StringAt(document, {"type"}));
   if (!type) return std::nullopt;
   return job::Condition{
       .type = *type,
       .is_true = StringAt(document, {"status"}) == "True",
       .reason = std::string(StringAt(document, {"reason"})),
       .message = std::string(StringAt(document, {"message"})),
-      .updated = TimeAt(document, {"lastUpdateTime"}).value_or(absl::UnixEpoch()),
+      .updated = TimeAt(document, {spelling.updated}).value_or(absl::UnixEpoch()),
       .changed = TimeAt(document, {"lastTransitionTime"}).value_or(absl::UnixEpoch()),
   };
+}
+
+Object PrintRestarts(const job::RoleStatus& role) {
+  if (role.restarts == 0 && role.disruptions == 0 && role.attempts.empty() && role.last_cause.empty())
+    return {};
+  Object out{{"count", role.restarts}};
+  if (role.disruptions > 0) out["disruptions"] = role.disruptions;
+  if (role.settled > 0) out["settled"] = role.settled;
+  if (!role.attempts.empty()) out["attempts"] = job::PrintAttempts(role.attempts);
+  if (!role.last_cause.empty()) out["lastCause"] = role.last_cause;
+  AddTime(out, "lastTime", role.last_time);
+  return out;
 }
 
 }  // namespace
@@ -67,25 +80,41 @@ job::IndexSet IndexesAt(const Document& document, Path path) {
   return job::IndexSet::Parse(StringAt(document, path)).value_or(job::IndexSet());
 }
 
-Object PrintRestarts(const job::RoleStatus& role) {
-  if (role.restarts == 0 && role.disruptions == 0 && role.attempts.empty() && role.last_cause.empty())
-    return {};
-  Object out{{"count", role.restarts}};
-  if (role.disruptions > 0) out["disruptions"] = role.disruptions;
-  if (role.settled > 0) out["settled"] = role.settled;
-  if (!role.attempts.empty()) out["attempts"] = job::PrintAttempts(role.attempts);
-  if (!role.last_cause.empty()) out["lastCause"] = role.last_cause;
-  AddTime(out, "lastTime", role.last_time);
+Array PrintConditions(const job::JobStatus& status, const ConditionSpelling& spelling) {
+  Array out;
+  for (const job::Condition& condition : status.conditions) out.push_back(PrintCondition(condition, spelling));
   return out;
 }
 
-void ParseRestarts(const Document& document, job::RoleStatus& role) {
-  role.restarts = LongAt(document, {"count"});
-  role.disruptions = LongAt(document, {"disruptions"});
-  role.settled = LongAt(document, {"settled"});
-  role.attempts = job::ParseAttempts(StringAt(document, {"attempts"})).value_or(std::map<int, int>());
-  role.last_cause = StringAt(document, {"lastCause"});
-  role.last_time = TimeAt(document, {"lastTime"});
+void ParseConditions(const Document& document, const ConditionSpelling& spelling, job::JobStatus& status) {
+  const Array* conditions = ArrayAt(document, {"conditions"});
+  if (conditions == nullptr) return;
+  for (const Document& item : *conditions) {
+    if (auto condition = ParseCondition(item, spelling)) status.conditions.push_back(*std::move(condition));
+  }
+}
+
+void AddRestarts(Object& object, const job::JobStatus& status) {
+  Object restarts;
+  for (const auto& [name, role] : status.roles) {
+    if (Object known = PrintRestarts(role); !known.empty()) restarts[name] = std::move(known);
+  }
+  if (!restarts.empty()) object["restarts"] = std::move(restarts);
+}
+
+void ParseRestarts(const Document& document, job::JobStatus& status) {
+  const Object* restarts = ObjectAt(document, {"restarts"});
+  if (restarts == nullptr) return;
+  for (const auto& member : *restarts) {
+    job::RoleStatus& role = status.roles[std::string(Key(member))];
+    role.restarts = LongAt(member.value(), {"count"});
+    role.disruptions = LongAt(member.value(), {"disruptions"});
+    role.settled = LongAt(member.value(), {"settled"});
+    role.attempts =
+        job::ParseAttempts(StringAt(member.value(), {"attempts"})).value_or(std::map<int, int>());
+    role.last_cause = StringAt(member.value(), {"lastCause"});
+    role.last_time = TimeAt(member.value(), {"lastTime"});
+  }
 }
 
 std::string PrintReady(const job::JobStatus& status) { return StrCat(status.ready, "/", status.wanted); }
@@ -98,13 +127,7 @@ void ParseReady(std::string_view text, job::JobStatus& status) {
 
 Document PrintJobStatus(const job::JobStatus& status, std::string_view counters) {
   Object roles;
-  Object restarts;
-  for (const auto& [name, role] : status.roles) {
-    roles[name] = PrintCounters(role);
-    if (Object known = PrintRestarts(role); !known.empty()) restarts[name] = std::move(known);
-  }
-  Array conditions;
-  for (const job::Condition& condition : status.conditions) conditions.push_back(PrintCondition(condition));
+  for (const auto& [name, role] : status.roles) roles[name] = PrintCounters(role);
   Object out{{"observedGeneration", status.observed_generation},
              {"ready", PrintReady(status)},
              {"restartCount", status.CountRestarts()}};
@@ -112,8 +135,8 @@ Document PrintJobStatus(const job::JobStatus& status, std::string_view counters)
   AddTime(out, "completionTime", status.completion_time);
   AddTime(out, "lastReconcileTime", status.last_reconcile_time);
   out[counters] = std::move(roles);
-  if (!restarts.empty()) out["restarts"] = std::move(restarts);
-  out["conditions"] = std::move(conditions);
+  AddRestarts(out, status);
+  out["conditions"] = PrintConditions(status, {});
   return out;
 }
 
@@ -134,16 +157,8 @@ job::JobStatus ParseJobStatus(const Document* status, std::string_view counters)
       role.completed = IndexesAt(member.value(), {"completedIndexes"});
     }
   }
-  if (const Object* restarts = ObjectAt(*status, {"restarts"})) {
-    for (const auto& member : *restarts) {
-      ParseRestarts(member.value(), out.roles[std::string(Key(member))]);
-    }
-  }
-  if (const Array* conditions = ArrayAt(*status, {"conditions"})) {
-    for (const Document& item : *conditions) {
-      if (auto condition = ParseCondition(item)) out.conditions.push_back(*std::move(condition));
-    }
-  }
+  ParseRestarts(*status, out);
+  ParseConditions(*status, {}, out);
   return out;
 }
 

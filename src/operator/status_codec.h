@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "base/document.h"
+#include "job/job_spec.h"
 #include "job/job_status.h"
 
 namespace trainyard::ops {
@@ -26,9 +27,17 @@ int CountAt(const Document& document, Path path);  // 0 if there is none, or a n
 std::int64_t LongAt(const Document& document, Path path);
 job::IndexSet IndexesAt(const Document& document, Path path);  // empty if there are none
 
-// What is known of a role's restarts; empty: there were none.
-Object PrintRestarts(const job::RoleStatus& role);
-void ParseRestarts(const Document& document, job::RoleStatus& role);
+// How a kind spells its conditions.
+struct ConditionSpelling {
+  job::Telling telling = job::Telling::kByState;
+  std::string_view updated = "lastUpdateTime";  // when it was looked at last
+};
+Array PrintConditions(const job::JobStatus& status, const ConditionSpelling& spelling);
+void ParseConditions(const Document& document, const ConditionSpelling& spelling, job::JobStatus& status);
+
+// What is known of the roles' restarts, under "restarts"; nothing if there were none.
+void AddRestarts(Object& object, const job::JobStatus& status);
+void ParseRestarts(const Document& document, job::JobStatus& status);
 
 // The number of pods that run, of all: "3/4".
 std::string PrintReady(const job::JobStatus& status);
