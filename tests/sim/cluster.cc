@@ -66,27 +66,33 @@ const ops::Kind& Cluster::KindOf(const Document& object) const {
 }
 
 ops::Place Cluster::PlaceOf(const Document& object) const {
-  const auto meta = kube::ParseObjectMeta(PrintJson(object)).value();
-  return KindOf(object).FindPlace(meta).value_or(ops::Place());
+  const Document* labels = Find(object, {"metadata", "labels"});
+  if (labels == nullptr) return {};
+  const auto meta = kube::ParseObjectMeta(StrCat(R"({"metadata":{"labels":)", PrintJson(*labels), "}}"));
+  return KindOf(object).FindPlace(meta.value()).value_or(ops::Place());
 }
 
-const std::vector<Document>& Cluster::List(const Resource& resource) {
+Objects Cluster::List(const Resource& resource) {
   const kv::Revision revision = store_->Range({.range = kv::KeyRange::Key("none")}).value().revision;
   Listed& listed = listed_[resource.plural];
   if (listed.revision == revision) return listed.objects;
-  const auto page = user_.ListAll(resource, resource.namespaced ? kNamespace : "", {});
+  auto page = user_.ListAll(resource, resource.namespaced ? kNamespace : "", {});
   TY_CHECK(page.ok(), "an object of the simulation cannot be listed");
-  listed = {.revision = revision};
-  listed.objects.reserve(page->items.size());
-  for (const std::string& item : page->items) listed.objects.push_back(ParseJson(item).value());
+  Listed now{.revision = revision};
+  for (std::string& item : page->items) {
+    const auto known = listed.read.find(item);
+    auto object = known != listed.read.end() ? known->second
+                                             : std::make_shared<const Document>(ParseJson(item).value());
+    now.objects.Add(object);
+    now.read.emplace(std::move(item), std::move(object));
+  }
+  listed = std::move(now);
   return listed.objects;
 }
 
-std::vector<Document> Cluster::ListJobs() {
-  std::vector<Document> jobs;
-  for (const auto& kind : kinds_) {
-    for (const Document& job : List(kind->resource())) jobs.push_back(job);
-  }
+Objects Cluster::ListJobs() {
+  Objects jobs;
+  for (const auto& kind : kinds_) jobs.Add(List(kind->resource()));
   return jobs;
 }
 
@@ -214,7 +220,7 @@ void Cluster::CollectGarbage() {
   std::set<std::string> uids;
   for (const Document& job : ListJobs()) uids.insert(UidOf(job));
   for (const Resource* resource : {&Resource::Pods(), &Resource::Services(), &Resource::ConfigMaps()}) {
-    const std::vector<Document> objects = List(*resource);
+    const Objects objects = List(*resource);
     for (const Document& object : objects) {
       const Array* owners = ArrayAt(object, {"metadata", "ownerReferences"});
       if (owners == nullptr || owners->empty() || IsLeaving(object)) continue;

@@ -22,6 +22,7 @@
 #include "local/api/direct_transport.h"
 #include "local/api/server.h"
 #include "operator/kinds.h"
+#include "tests/sim/documents.h"
 
 namespace trainyard::sim {
 
@@ -51,10 +52,10 @@ class Cluster {
   const ops::Kind& KindOf(const Document& object) const;
   ops::Place PlaceOf(const Document& object) const;
 
-  // As they are now; valid until something is written.
-  const std::vector<Document>& List(const kube::Resource& resource);
-  const std::vector<Document>& ListPods() { return List(kube::Resource::Pods()); }
-  std::vector<Document> ListJobs();  // of all kinds
+  // As they are now.
+  Objects List(const kube::Resource& resource);
+  Objects ListPods() { return List(kube::Resource::Pods()); }
+  Objects ListJobs();  // of all kinds
   std::optional<Document> Get(const kube::Resource& resource, const std::string& name);
 
   // ---- nodes
@@ -101,7 +102,8 @@ class Cluster {
   bool garbage_ = false;
   struct Listed {
     kv::Revision revision = 0;
-    std::vector<Document> objects;
+    Objects objects;
+    std::map<std::string, std::shared_ptr<const Document>, std::less<>> read;  // by what was read
   };
   std::map<std::string, Listed> listed_;  // by the plural of the resource
   std::set<std::string> lost_nodes_;

@@ -1,10 +1,14 @@
 // Questions about objects as the server has them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/document.h"
 #include "kube/resource.h"
@@ -25,6 +29,39 @@ inline std::string LabelOf(const Document& object, std::string_view label) {
 inline bool IsLeaving(const Document& object) {
   return Find(object, {"metadata", "deletionTimestamp"}) != nullptr;
 }
+
+// Objects as they were at one moment. A copy costs little, and keeps what it has.
+class Objects {
+ public:
+  class Iterator {
+   public:
+    using value_type = Document;
+    using difference_type = std::ptrdiff_t;
+    Iterator() = default;
+    explicit Iterator(std::vector<std::shared_ptr<const Document>>::const_iterator at) : at_(at) {}
+    const Document& operator*() const { return **at_; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    std::vector<std::shared_ptr<const Document>>::const_iterator at_;
+  };
+
+  Iterator begin() const { return Iterator(items_.begin()); }
+  Iterator end() const { return Iterator(items_.end()); }
+  std::size_t size() const { return items_.size(); }
+  bool empty() const { return items_.empty(); }
+  const Document& operator[](std::size_t at) const { return *items_[at]; }
+  void Add(std::shared_ptr<const Document> object) { items_.push_back(std::move(object)); }
+  void Add(const Objects& more) { items_.insert(items_.end(), more.items_.begin(), more.items_.end()); }
+
+ private:
+  std::vector<std::shared_ptr<const Document>> items_;
+};
 
 // Of a job: the types of all conditions that are true, without anything between them.
 std::string StateOf(const Document& job);

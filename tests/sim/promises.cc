@@ -32,7 +32,7 @@ int StoredAttempt(const job::JobStatus& status, const ops::Place& place) {
 }
 
 // A pod that should have been cleaned up.
-std::string LeftOf(const Document& job, const std::vector<Document>& pods) {
+std::string LeftOf(const Document& job, const Objects& pods) {
   const std::string_view clean = StringAt(job, {"spec", "cleanPodPolicy"});
   const bool ai = StringAt(job, {"kind"}) == "AITrainingJob";
   if (clean == "None" && !ai) return "";
@@ -66,6 +66,7 @@ void Promises::CheckJob(const Document& job) {
   const std::string name = KeyOf(job).name;
   const std::string state = StateOf(job);
   Known& known = known_[UidOf(job)];
+  if (known.version == StringAt(job, {"metadata", "resourceVersion"})) return;
   if (IsEnd(known.state) && state != known.state)
     Break(StrCat(name, " went from ", known.state, " to ", state));
   CheckPhase(job, state);
@@ -78,7 +79,9 @@ void Promises::CheckJob(const Document& job) {
     }
   }
   if (state != known.state) cluster_.story().Tell(StrCat(name, " is ", state));
-  known = {.state = state, .counters = std::move(counters)};
+  known = {.version = std::string(StringAt(job, {"metadata", "resourceVersion"})),
+           .state = state,
+           .counters = std::move(counters)};
   if (!IsFinished(job)) CheckLimits(job);
 }
 
@@ -200,12 +203,12 @@ void Promises::JudgeDelete(const std::string& name, const kube::Request& request
 bool Promises::AllSettled() {
   const auto jobs = cluster_.ListJobs();
   if (!std::ranges::all_of(jobs, IsFinished)) return false;
-  const std::vector<Document> pods = cluster_.ListPods();
+  const Objects pods = cluster_.ListPods();
   return std::ranges::all_of(jobs, [&](const Document& job) { return LeftOf(job, pods).empty(); });
 }
 
 int Promises::CheckEnds() {
-  const std::vector<Document> pods = cluster_.ListPods();
+  const Objects pods = cluster_.ListPods();
   int finished = 0;
   for (const Document& job : cluster_.ListJobs()) {
     if (!IsFinished(job)) {

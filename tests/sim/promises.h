@@ -42,6 +42,7 @@ class Promises {
 
  private:
   struct Known {
+    std::string version;  // that was checked
     std::string state;
     std::map<std::string, std::int64_t> counters;
   };

@@ -72,7 +72,7 @@ class Schedule {
   std::uint64_t Below(std::uint64_t bound) { return random_.Below(bound); }
   bool Chance(int percent) { return Below(100) < static_cast<std::uint64_t>(percent); }
   template <typename T>
-  const T& OneOf(const std::vector<T>& values) {
+  const auto& OneOf(const T& values) {
     return values[Below(values.size())];
   }
   void Tell(std::string_view what) const { cluster_.story().Tell(what); }
@@ -204,7 +204,7 @@ class Schedule {
 
   // Each pod may move on by one: bound, started, or gone when it was told to go.
   void RunKubelets(int percent) {
-    const std::vector<Document> pods = cluster_.ListPods();
+    const Objects pods = cluster_.ListPods();
     for (const Document& pod : pods) {
       if (!Chance(percent)) continue;
       if (IsLeaving(pod)) {
@@ -264,15 +264,17 @@ class Schedule {
   }
 
   void DeleteOnePod() {
-    const std::vector<Document> pods = cluster_.ListPods();
+    const Objects pods = cluster_.ListPods();
     if (pods.empty()) return;
     const Document& pod = OneOf(pods);
     (void)cluster_.user().Delete(Resource::Pods(), KeyOf(pod));
     Tell(StrCat("a user deletes ", KeyOf(pod).name));
   }
   void DeleteOneService() {
-    std::vector<Document> services = cluster_.List(Resource::Services());
-    std::erase_if(services, [](const Document& service) { return KeyOf(service).name == "kubernetes"; });
+    std::vector<Document> services;
+    for (const Document& service : cluster_.List(Resource::Services())) {
+      if (KeyOf(service).name != "kubernetes") services.push_back(service);
+    }
     if (services.empty()) return;
     (void)cluster_.user().Delete(Resource::Services(), KeyOf(OneOf(services)));
     Tell("a user deletes a service");
@@ -412,7 +414,7 @@ class Schedule {
     }
     for (int round = 0; round < kQuietRounds && Kept(); ++round) {
       RunKubelets(100);
-      const std::vector<Document> pods = cluster_.ListPods();
+      const Objects pods = cluster_.ListPods();
       for (const Document& pod : pods) {
         if (StringAt(pod, {"status", "phase"}) == "Running" && !IsLeaving(pod)) cluster_.EndPod(pod, 0, {});
       }
