@@ -87,6 +87,8 @@ int main(int argc, char** argv) {
           2, "usage: autoscale_replay [--nodes N] [--pods-per-node N] [--max-load-desired PART] FILE.csv");
     }
   }
+  if (std::int64_t{options.nodes} * options.pods_per_node > 10'000'000)
+    return Fail(2, "a cluster of up to 10,000,000 places for pods can be replayed");
   if (file.empty() || options.nodes == 0)
     return Fail(2, "name the size of the cluster with --nodes, and a file of jobs");
   const auto text = trainyard::ReadFile(file, kMostBytes);

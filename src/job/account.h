@@ -27,6 +27,7 @@ struct Failure {
 };
 
 struct Account {
+  std::optional<absl::Time> resumes;  // when the first of those is made again that wait after a failure
   Seats seats;
   Tally tally;
   std::vector<std::vector<Fate>> fates;  // by role as in the spec, and by index

@@ -83,8 +83,9 @@ Verdict Judge(const Group& group) {
 
 std::string NameRank0(const std::vector<Group>& groups) {
   std::string who;
-  for (const Group& group : groups)
-    StrAppend(who, who.empty() ? "" : " and ", ShortName(group.spec->slug, 0));
+  for (const Group& group : groups) {
+    if (group.rank0_completed) StrAppend(who, who.empty() ? "" : " and ", ShortName(group.spec->slug, 0));
+  }
   return who;
 }
 
@@ -124,7 +125,10 @@ class Court {
     if (IsComplete()) return Success(NameDeciders(Verdict::kSucceeded));
     if (HasFailed()) return Failure(NameFailure());
     if (!IsClosed()) return {};
-    const bool some = std::ranges::any_of(groups_, [](const Group& group) { return group.completed > 0; });
+    const bool rank0 = spec_.complete == EndPolicy::kRank0 && !deciders_.empty();
+    const bool some =
+        rank0 ? std::ranges::any_of(deciders_, &Group::rank0_completed)
+              : std::ranges::any_of(groups_, [](const Group& group) { return group.completed > 0; });
     if (!some) return Failure("nobody is left who could end it well");
     const std::string who = NameDeciders(Verdict::kSucceeded);
     return Success(who.empty() ? "all that could" : who);
@@ -208,6 +212,8 @@ class Court {
 
   std::string NameFailure() const {
     if (spec_.fail == EndPolicy::kRank0) return "failPolicy of the job is Rank0";
+    if (spec_.fail == EndPolicy::kAll && groups_.size() > 1)
+      return "failPolicy of the job is All, and all have failed";
     for (const Group& group : groups_) {
       if (group.verdict != Verdict::kFailed) continue;
       if (!job::HasFailed(group)) {

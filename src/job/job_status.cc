@@ -92,7 +92,8 @@ std::optional<std::map<int, int>> ParseAttempts(std::string_view text) {
     const auto first = ParseNumber<int>(indexes.substr(0, dash));
     const auto last = dash == indexes.size() ? first : ParseNumber<int>(indexes.substr(dash + 1));
     const auto attempt = ParseNumber<int>(part.substr(colon + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last > kMostIndex) return std::nullopt;
+    const int next = attempts.empty() ? 0 : attempts.rbegin()->first + 1;  // they stand in order
+    if (!first || !last || *first < next || *last < *first || *last > kMostIndex) return std::nullopt;
     if (!attempt || *attempt < 0 || *attempt > kMostAttempts) return std::nullopt;
     for (int index = *first; index <= *last; ++index) attempts[index] = *attempt;
   }

@@ -72,8 +72,8 @@ TEST(Attempts, AreReadAsTheyArePrinted) {
   const std::map<int, int> ranges{{0, 1}, {1, 1}, {2, 1}, {3, 2}, {5, 2}, {6, 2}};
   EXPECT_EQ(PrintAttempts(ranges), "0-2:1,3:2,5-6:2");
   EXPECT_EQ(ParseAttempts("0-2:1,3:2,5-6:2"), ranges);
-  for (const std::string_view text :
-       {"1", ":", "1:", "a:1", "1:-1", "-1:1", "1:1,", "2-1:1", "1-:1", "0-99999999:1"}) {
+  for (const std::string_view text : {"1", ":", "1:", "a:1", "1:-1", "-1:1", "1:1,", "2-1:1", "1-:1",
+                                      "0-99999999:1", "0-9:1,5:2", "3:1,3:1"}) {
     EXPECT_FALSE(ParseAttempts(text)) << text;
   }
 }

@@ -23,7 +23,8 @@ enum class NodeHealth : std::uint8_t { kUnknown, kReady, kNotReady, kGone };
 struct ContainerEnd {
   std::string container;  // empty: the one that does the work
   int exit_code = 0;
-  std::string reason;  // "OOMKilled", "Error"
+  std::string reason;   // "OOMKilled", "Error"
+  std::string message;  // only of one that could not be started
   absl::Time at = absl::InfinitePast();
   absl::Duration ran;  // zero if it is not known
   bool operator==(const ContainerEnd&) const = default;
@@ -54,8 +55,10 @@ struct PodView {
   std::string waits;                // why it does not run yet: "ImagePullBackOff"
   std::string creation_error;       // why its containers cannot be made: "ErrImagePull: no such image"
   std::string accelerator_trouble;  // what has happened to its node's accelerators; empty: nothing
-  bool disrupted = false;           // something other than itself ended it, or is about to
-  absl::Time since = absl::InfinitePast();  // when it last changed its phase, as far as is known
+  std::optional<absl::Time> accelerator_since;  // since when it seems so; nothing: it is certain
+  std::vector<std::string> avoids;              // nodes that it was kept off when it was made
+  bool disrupted = false;                       // something other than itself ended it, or is about to
+  absl::Time since = absl::InfinitePast();      // when it last changed its phase, as far as is known
   std::optional<Deletion> deletion;
   bool stopped = false;  // it was told to end, and its object to stay
   std::string node;
@@ -87,6 +90,9 @@ struct MembersView {
   bool leaving = false;
   bool operator==(const MembersView&) const = default;
 };
+
+// What is known of nodes and what is known of pods may be behind each other for so long.
+inline constexpr absl::Duration kLackGrace = absl::Seconds(1);
 
 // What the operator was told, for all jobs.
 struct Policies {

@@ -94,7 +94,7 @@ class Planner : private PlanBuilder {
           DecideSize(wanted_.roles[i], known.size,
                      target == view().targets.end() ? std::nullopt : std::optional(target->second));
       if (!known.size) {
-        known.size = decision.size;
+        known.size = role.replicas;  // by which its first pods are made
       } else if (*known.size != decision.size) {
         Resize(role, known, decision.size);
       }
@@ -292,8 +292,7 @@ class Planner : private PlanBuilder {
     const std::string fingerprint = Fingerprint(members);
     if (status().members.epoch == 0 || status().members.fingerprint != fingerprint) {
       status().members = {.epoch = status().members.epoch + 1, .fingerprint = fingerprint};
-      account_.raised = true;
-      return;
+      return Wake(absl::ZeroDuration());
     }
     const std::string text = PrintMembersFile(status().members.epoch, members);
     if (!view().members) {
@@ -312,7 +311,7 @@ class Planner : private PlanBuilder {
 }  // namespace
 
 JobPlan PlanJob(const JobView& view, absl::Time now) {
-  if (!view.spec.sized) return Planner(view, view.spec, now).Plan();
+  if (!view.spec.sized || HasStoredSizes(view)) return Planner(view, view.spec, now).Plan();
   const JobView sized = WithStoredSizes(view);
   return Planner(sized, view.spec, now).Plan();
 }

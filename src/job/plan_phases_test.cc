@@ -129,6 +129,81 @@ TEST(RestartScope, MakesNobodyBeforeTheLastOfThePastIsGone) {
   EXPECT_EQ(RestartsOf(world, "trainer"), 1);
 }
 
+TEST(RestartScope, DoesNotMakeGoodAFailureThatEndsTheJob) {
+  // Seen at once: one that is final, and one that would be worth a restart of all.
+  for (const auto& [first, second] : {std::pair(1, 137), std::pair(137, 1)}) {
+    World world = RunningTrainers(2, RestartPolicy::kExitCode, RestartScope::kJob);
+    world.End(*world.Find("trainer", 0), first);
+    world.End(*world.Find("trainer", 1), second);
+    Await(world);
+    EXPECT_EQ(StateOf(world.view.status), State::kFailed);
+    EXPECT_THAT(MessageOf(world.view.status), HasSubstr("exited 1 (Error)"));
+    EXPECT_EQ(RestartsOf(world, "trainer"), 0);
+  }
+}
+
+TEST(RestartScope, HoldsBackAlsoForThoseOfALargerSizeThatAreStillThere) {
+  World world = RunningTrainers(4, RestartPolicy::kAlways, RestartScope::kRole);
+  const auto resize = [&](int replicas) {
+    world.view.spec.roles[0].replicas = replicas;
+    ++world.view.generation;
+  };
+  resize(5);
+  Await(world);
+  ASSERT_EQ(AttemptOf(world, "trainer", 4), 1);
+  for (int index : {2, 3, 4})  // they take their time
+    world.Find("trainer", index)->deletion =
+        Deletion{.asked = world.now, .due = world.now + absl::Seconds(30)};
+  resize(2);
+  world.Settle();
+  resize(5);
+  for (int i = 0; i < 10; ++i) {
+    for (const Action& action : world.Step().actions)
+      EXPECT_FALSE(std::holds_alternative<CreatePod>(action)) << Print(action);
+  }
+  for (int index : {2, 3, 4}) world.Remove(*world.Find("trainer", index));
+  Await(world);
+  EXPECT_EQ(world.view.pods.size(), 5);
+  EXPECT_EQ(RestartsOf(world, "trainer"), 0);
+}
+
+TEST(RestartWait, IsNotLongerForChangesOfSize) {
+  World world = RunningTrainers(1, RestartPolicy::kAlways, RestartScope::kRole);
+  for (int replicas = 2; replicas < 8; ++replicas) {
+    world.view.spec.roles[0].replicas = replicas;
+    Await(world);
+  }
+  ASSERT_EQ(AttemptOf(world, "trainer", 0), 6);
+  world.End(*world.Find("trainer", 0), 1);
+  const absl::Time failed = world.now;
+  Await(world);
+  EXPECT_EQ(world.now, failed) << "the first failure is not waited after";
+}
+
+TEST(RestartWait, IsToldWithItsEndAndTheNumberOfTheRestart) {
+  World world = Running(AiJob({AiRole("trainer", 1, RestartPolicy::kAlways, RestartScope::kPod)}));
+  world.view.spec.roles[0].restart_limit = 4;
+  for (int i = 0; i < 2; ++i) {
+    world.End(*world.Find("trainer", 0), 3);
+    world.Settle();
+    world.RunAll();
+    world.Settle();
+  }
+  EXPECT_EQ(MessageOf(world.view.status),
+            "trainer-0 exited 3 (Error) on node-1; restart 2 of 4; waiting for trainer-0 until 22:13:31 UTC");
+}
+
+TEST(Sizes, OfNothingAreSaid) {
+  World world = RunningTrainers(2, RestartPolicy::kAlways, RestartScope::kRole);
+  world.view.spec.roles[0].replicas = 0;
+  world.Settle();
+  EXPECT_EQ(MessageOf(world.view.status), "there is no pod to run: all have 0 replicas");
+  EXPECT_TRUE(world.view.pods.empty());
+  world.view.spec.roles[0].replicas = 1;
+  Await(world);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+}
+
 TEST(RestartScope, OfTheWholeRoleRunsAgainWhatHadCompleted) {
   World world = RunningTrainers(2, RestartPolicy::kOnFailure, RestartScope::kRole);
   world.End(*world.Find("trainer", 0), 0);
@@ -390,6 +465,43 @@ TEST(Accelerators, ThatFailAreFailuresOfTheNodeAndAreAvoided) {
       plan.actions, [](const Action& action) { return std::holds_alternative<CreatePod>(action); });
   ASSERT_NE(made, plan.actions.end());
   EXPECT_EQ(Print(*made), "create pod trainer-1 (attempt 1) not on node-1: it is made again");
+}
+
+TEST(Accelerators, ThatSeemTooFewAreWaitedFor) {
+  JobView job = AiJob({AiRole("trainer", 1, RestartPolicy::kOnNodeFail, RestartScope::kPod)});
+  job.spec.roles[0].accelerated = true;
+  World world = Running(std::move(job));
+  PodView& pod = *world.Find("trainer", 0);
+  pod.accelerator_trouble = "0 of nvidia.com/gpu are left for 1";
+  pod.accelerator_since = world.now;
+  const JobPlan plan = world.Plan();
+  EXPECT_EQ(plan.wake_after, world.view.policies.node_grace);
+  EXPECT_EQ(plan.status, world.view.status);
+  world.Pass(*plan.wake_after);
+  world.Step();
+  EXPECT_EQ(RestartsOf(world, "trainer"), 1);
+}
+
+TEST(Accelerators, AreNothingToARoleThatAsksForNone) {
+  World world = RunningTrainers(1, RestartPolicy::kOnNodeFail, RestartScope::kPod);
+  world.Find("trainer", 0)->accelerator_trouble = "condition GPUFailed";
+  EXPECT_EQ(world.Plan().status, world.view.status);
+}
+
+TEST(Accelerators, ThatAreWellAgainAreNoLongerAvoided) {
+  JobView job = AiJob({AiRole("trainer", 1)});
+  job.spec.roles[0].accelerated = true;
+  World world(std::move(job));
+  world.view.avoid_nodes = {"node-1", "node-2"};
+  world.Settle();
+  world.Find("trainer", 0)->avoids = {"node-1", "node-2"};
+  EXPECT_TRUE(world.Plan().actions.empty());
+  world.view.avoid_nodes = {"node-2"};
+  const JobPlan plan = world.Step();
+  ASSERT_EQ(plan.actions.size(), 1U);
+  EXPECT_THAT(Print(plan.actions[0]), HasSubstr("a node that it avoids is well again"));
+  world.Settle();
+  EXPECT_EQ(AttemptOf(world, "trainer", 0), 0) << "nothing has failed";
 }
 
 // ---- members that are given up

@@ -169,7 +169,7 @@ void CheckSteady(const JobView& view, const JobStatus& after, bool scaled) {
 
 // What must be stored before it is acted on.
 bool Raises(const JobStatus& before, const JobStatus& after) {
-  if (before.IsFinished() != after.IsFinished() || before.members.epoch < after.members.epoch) return true;
+  if (before.IsFinished() != after.IsFinished()) return true;
   for (const auto& [name, role] : after.roles) {
     const auto known = before.roles.find(name);
     if (known != before.roles.end() && known->second.size && known->second.size != role.size) return true;
@@ -197,6 +197,9 @@ void CheckPlan(const JobView& view, const JobPlan& plan) {
   RC_ASSERT((!limit || plan.status.CountRestarts() <= *limit || plan.status.IsFinished()));
   std::set<std::string> made;
   for (const Action& action : plan.actions) {
+    // Under an epoch that is stored, so that none ever means two things.
+    if (const auto* write = std::get_if<WriteMembers>(&action))
+      RC_ASSERT(write->epoch == view.status.members.epoch);
     const auto* create = std::get_if<CreatePod>(&action);
     if (create == nullptr) continue;
     RC_ASSERT(!view.status.IsFinished());

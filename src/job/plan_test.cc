@@ -116,6 +116,15 @@ TEST(PlanJob, DoesNotMakeACompletedPodAgain) {
 
 // ---- restarts
 
+TEST(PlanJob, ComesToRestThoughAnImageIsMissing) {
+  World world(Workers(1, RestartPolicy::kAlways));
+  world.Settle();
+  world.view.pods[0].node = "node-1";
+  world.view.pods[0].creation_error = "ErrImagePull: no such image";
+  EXPECT_GE(world.Settle(), 0);
+  EXPECT_TRUE(world.view.status.roles["Worker"].stuck.empty());
+}
+
 TEST(PlanJob, CountsAFailureBeforeItDeletesThePod) {
   JobView job = Workers(2, RestartPolicy::kExitCode);
   job.spec.restart_limit = 5;

@@ -95,7 +95,8 @@ std::string DescribeFailure(const PodView& pod, const PodFailure& failure) {
   switch (failure.cause) {
     case FailureCause::kProgram: {
       const std::string who = pod.end->container.empty() ? "" : StrCat(" in container ", pod.end->container);
-      const std::string what = pod.end->reason.empty() ? "" : StrCat(" (", pod.end->reason, ")");
+      const std::string why = pod.end->message.empty() ? "" : StrCat(": ", pod.end->message);
+      const std::string what = pod.end->reason.empty() ? "" : StrCat(" (", pod.end->reason, why, ")");
       return StrCat("exited ", pod.end->exit_code, what, who, on);
     }
     case FailureCause::kDisruption:

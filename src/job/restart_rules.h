@@ -34,6 +34,7 @@ struct RestartRules {
   bool without_code = true;        // and those that ended without any
   bool node_failures = false;      // its node is lost, or its accelerator
   bool disruptions = false;        // it was evicted, preempted or not taken
+  bool creation = false;           // its containers could not be made for too long
   bool counts_all = false;         // also what is nobody's fault counts towards limits
   bool operator==(const RestartRules&) const = default;
 };

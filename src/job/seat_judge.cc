@@ -1,16 +1,25 @@
 #include "job/seat_judge.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "job/end_policy.h"
 #include "job/names.h"
 
 namespace trainyard::job {
 namespace {
 
+constexpr absl::Duration kLookAfterNodes = absl::Seconds(10);
+
 absl::Time FailedAt(const PodView& pod) { return pod.end ? pod.end->at : pod.since; }
+
+std::string PrintCause(const RoleSpec& role, const PodView& pod, const PodFailure& failure) {
+  return StrCat(ShortName(role.slug, pod.index), " ", DescribeFailure(pod, failure));
+}
 
 void Count(RoleStatus& known, bool counts) {
   known.settled += counts ? 1 : 0;
@@ -22,6 +31,7 @@ void Count(RoleStatus& known, bool counts) {
 
 void SeatJudge::JudgeAll() {
   LiftBarriers();
+  GiveUpFirst();
   for (std::size_t i = 0; i < view().spec.roles.size(); ++i) {
     const RoleSpec& role = view().spec.roles[i];
     std::vector<Fate>& fates = account_.fates.emplace_back();
@@ -78,25 +88,49 @@ Fate SeatJudge::Judge(const RoleSpec& role, int index, const PodView* pod) {
     return pod->main_runs ? Fate::kRuns : Fate::kStarts;
   }
   if (pod->attempt < attempt) return JudgeStale(role, *pod);
-  if (pod->HasFailed() && EndedByItself(*pod)) return JudgeFailed(role, *pod, ClassifyFailure(*pod));
-  if (!pod->IsFinished() && builder_.IsLost(*pod)) {
-    return JudgeFailed(role, *pod, {.cause = FailureCause::kNodeLost});
-  }
-  if (!pod->IsFinished() && !pod->deletion && !pod->accelerator_trouble.empty()) {
-    return JudgeFailed(role, *pod, {.cause = FailureCause::kAccelerator});
-  }
+  if (const auto failure = FindFailure(role, *pod)) return JudgeFailed(role, *pod, *failure);
   if (pod->deletion) {
     builder_.Delete(*pod, "");
     return Fate::kLeaves;
   }
   if (pod->main_runs) return Fate::kRuns;
-  if (!pod->creation_error.empty() && IsStuck(role, *pod)) {
-    return JudgeFailed(role, *pod, {.cause = FailureCause::kCreation});
+  if (AvoidsTheWell(*pod)) {
+    builder_.Delete(*pod, "a node that it avoids is well again");
+    return Fate::kLeaves;
   }
   // Its other containers go on.
   if (pod->main_succeeded && role.restart.in_place != InPlace::kEverything) return Fate::kRuns;
   const bool again = pod->restarts > 0 || attempt > 0 || pod->end || pod->main_succeeded;
   return again ? Fate::kRestarts : Fate::kStarts;
+}
+
+// Whether it waits for a node and is kept off one that it could have. That a node is well is not told to
+// those who have no pod there, so it is looked after.
+bool SeatJudge::AvoidsTheWell(const PodView& pod) {
+  if (pod.avoids.empty() || !pod.node.empty()) return false;
+  builder_.WakeAt(builder_.now() + kLookAfterNodes);
+  return std::ranges::any_of(pod.avoids, [&](const std::string& node) {
+    return std::ranges::find(view().avoid_nodes, node) == view().avoid_nodes.end();
+  });
+}
+
+// Of a pod of ours that is not of the past.
+std::optional<PodFailure> SeatJudge::FindFailure(const RoleSpec& role, const PodView& pod) {
+  if (pod.HasFailed() && EndedByItself(pod)) return ClassifyFailure(pod);
+  if (!pod.IsFinished() && builder_.IsLost(pod)) return PodFailure{.cause = FailureCause::kNodeLost};
+  if (pod.IsFinished() || pod.deletion) return std::nullopt;
+  if (role.accelerated && HasLostAccelerator(pod)) return PodFailure{.cause = FailureCause::kAccelerator};
+  if (pod.main_runs || pod.creation_error.empty() || !role.restart.creation) return std::nullopt;
+  return IsStuck(role, pod) ? std::optional(PodFailure{.cause = FailureCause::kCreation}) : std::nullopt;
+}
+
+// A node that has fewer than it has given may only be starting, or be seen late.
+bool SeatJudge::HasLostAccelerator(const PodView& pod) {
+  if (pod.accelerator_trouble.empty()) return false;
+  if (!pod.accelerator_since) return true;
+  const absl::Time due = *pod.accelerator_since + std::max(view().policies.node_grace, kLackGrace);
+  if (builder_.now() < due) builder_.WakeAt(due);
+  return builder_.now() >= due;
 }
 
 Fate SeatJudge::JudgeMissing(const RoleSpec& role, int index) {
@@ -116,10 +150,14 @@ Fate SeatJudge::JudgeMissing(const RoleSpec& role, int index) {
 // to read its logs.
 Fate SeatJudge::JudgeStale(const RoleSpec& role, const PodView& pod) {
   if (pod.HasFailed() && !pod.deletion) {
-    const absl::Time due =
-        FailedAt(pod) + DecideRestart(role.restart, ClassifyFailure(pod), pod.attempt).wait;
+    // Numbers rise also when the role's size changes, and that is no failure.
+    const RoleStatus& known = StatusOf(role);
+    const std::int64_t failures = std::max<std::int64_t>(known.restarts + known.disruptions - 1, 0);
+    const int before = static_cast<int>(std::min<std::int64_t>(pod.attempt, failures));
+    const absl::Time due = FailedAt(pod) + DecideRestart(role.restart, ClassifyFailure(pod), before).wait;
     if (builder_.now() < due) {
       builder_.WakeAt(due);
+      account_.resumes = std::min(account_.resumes.value_or(due), due);
       return Fate::kStale;
     }
   }
@@ -150,28 +188,56 @@ std::string SeatJudge::FindLimit(const RoleSpec& role, const RoleStatus& known, 
   return limit && builder_.status().CountRestarts() >= *limit ? StrCat("backoffLimit is ", *limit) : "";
 }
 
+// Why the pod is not made again; nothing: it is.
+std::optional<Failure> SeatJudge::FindFinal(const RoleSpec& role, const PodView& pod,
+                                            const PodFailure& failure) {
+  const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
+  const std::string cause = PrintCause(role, pod, failure);
+  if (decision.verdict == RestartVerdict::kGiveUp) {
+    return Failure{.message = StrCat(cause, "; not restarted: ", decision.why)};
+  }
+  if (const std::string limit = FindLimit(role, StatusOf(role), decision.counts); !limit.empty()) {
+    return Failure{.reason = role.restart_limit ? "" : "BackoffLimitExceeded",
+                   .message = StrCat(cause, "; no restart is left: ", limit)};
+  }
+  if (pod.attempt < kMostAttempts) return std::nullopt;
+  return Failure{.reason = "BackoffLimitExceeded", .message = StrCat(cause, "; it was made again too often")};
+}
+
+// What is final may be the job's end, which comes before the restarts that others ask for at the same time:
+// these would make it good again.
+void SeatJudge::GiveUpFirst() {
+  bool any = false;
+  for (std::size_t i = 0; i < view().spec.roles.size(); ++i) {
+    const RoleSpec& role = view().spec.roles[i];
+    const RoleStatus& known = StatusOf(role);
+    for (const Seat& seat : account_.seats.roles[i]) {
+      if (seat.pod == nullptr || !seat.pod->owned || IsStale(role, *seat.pod)) continue;
+      if (known.completed.Contains(seat.pod->index) || known.given_up.Contains(seat.pod->index)) continue;
+      const auto failure = FindFailure(role, *seat.pod);
+      if (!failure) continue;
+      auto final = FindFinal(role, *seat.pod, *failure);
+      if (!final) continue;
+      GiveUp(role, *seat.pod, *failure, *std::move(final));
+      any = true;
+    }
+  }
+  over_ = any && JudgeJob(view().spec, builder_.status()).verdict == Verdict::kFailed;
+}
+
 Fate SeatJudge::JudgeFailed(const RoleSpec& role, const PodView& pod, const PodFailure& failure) {
   RoleStatus& known = StatusOf(role);
-  const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
-  const std::string cause = StrCat(ShortName(role.slug, pod.index), " ", DescribeFailure(pod, failure));
+  if (auto final = FindFinal(role, pod, failure)) {
+    GiveUp(role, pod, failure, *std::move(final));
+    return Fate::kGivenUp;
+  }
   if (pod.HasFailed()) ++known.failed;
-  if (decision.verdict == RestartVerdict::kGiveUp) {
-    return GiveUp(role, pod, failure, {.message = StrCat(cause, "; not restarted: ", decision.why)});
-  }
-  if (const std::string limit = FindLimit(role, known, decision.counts); !limit.empty()) {
-    return GiveUp(role, pod, failure,
-                  {.reason = role.restart_limit ? "" : "BackoffLimitExceeded",
-                   .message = StrCat(cause, "; no restart is left: ", limit)});
-  }
-  if (pod.attempt >= kMostAttempts) {
-    return GiveUp(
-        role, pod, failure,
-        {.reason = "BackoffLimitExceeded", .message = StrCat(cause, "; it was made again too often")});
-  }
+  if (over_) return Fate::kStale;  // the job ends before it is made again
+  const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
   known.settled += pod.restarts;
   Raise(role, pod, decision.counts);
   builder_.plan().restarts.push_back({.role = role.name, .cause = std::string(Print(failure.cause))});
-  Blame(role, cause, decision.counts);
+  Blame(role, PrintCause(role, pod, failure), decision.counts);
   account_.raised = true;
   return Fate::kStale;
 }
@@ -198,14 +264,16 @@ void SeatJudge::Raise(const RoleSpec& role, const PodView& pod, bool counts) {
 
 void SeatJudge::RaiseRole(const RoleSpec& role, RestartScope barrier) {
   RoleStatus& known = StatusOf(role);
-  const std::size_t at = static_cast<std::size_t>(&role - view().spec.roles.data());
-  const std::vector<Seat>& seats = account_.seats.roles[at];
+  // Also those that have no seat may still be there, when the role has become smaller and grows again.
+  std::map<int, int> made;
+  for (const PodView& pod : view().pods) {
+    if (pod.owned && pod.role == role.slug) made[pod.index] = std::max(made[pod.index], pod.attempt);
+  }
   const int size = known.size.value_or(role.replicas);
   for (int index = 0; index < size; ++index) {
-    const auto seat = static_cast<std::size_t>(index);
-    const PodView* pod = seat < seats.size() ? seats[seat].pod : nullptr;
-    const int made = pod != nullptr && pod->owned ? pod->attempt : 0;
-    known.attempts[index] = std::min(std::max(known.AttemptOf(index), made) + 1, kMostAttempts);
+    const auto pod = made.find(index);
+    const int before = std::max(known.AttemptOf(index), pod == made.end() ? 0 : pod->second);
+    known.attempts[index] = std::min(before + 1, kMostAttempts);
   }
   known.completed = known.given_up = IndexSet();
   known.node_failed = false;
@@ -213,15 +281,15 @@ void SeatJudge::RaiseRole(const RoleSpec& role, RestartScope barrier) {
   if (known.barrier != RestartScope::kJob) known.barrier = barrier;
 }
 
-Fate SeatJudge::GiveUp(const RoleSpec& role, const PodView& pod, const PodFailure& failure, Failure told) {
+void SeatJudge::GiveUp(const RoleSpec& role, const PodView& pod, const PodFailure& failure, Failure told) {
   RoleStatus& known = StatusOf(role);
+  if (pod.HasFailed()) ++known.failed;
   known.given_up.Insert(pod.index);
   known.node_failed |= IsNodeFailure(failure.cause);
   known.last_cause = told.message;
   known.last_time = WholeSecond(builder_.now());
   account_.raised = true;
   if (account_.failure.message.empty()) account_.failure = std::move(told);  // the first one is told
-  return Fate::kGivenUp;
 }
 
 void SeatJudge::Blame(const RoleSpec& role, const std::string& cause, bool counts) {

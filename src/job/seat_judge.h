@@ -2,6 +2,7 @@
 // is made again with it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "job/account.h"
@@ -27,19 +28,25 @@ class SeatJudge {
   RoleStatus& StatusOf(const RoleSpec& role) { return builder_.StatusOf(role); }
   bool IsStale(const RoleSpec& role, const PodView& pod);
   void LiftBarriers();
+  void GiveUpFirst();
+  std::optional<PodFailure> FindFailure(const RoleSpec& role, const PodView& pod);
+  std::optional<Failure> FindFinal(const RoleSpec& role, const PodView& pod, const PodFailure& failure);
 
   Fate Judge(const RoleSpec& role, int index, const PodView* pod);
+  bool HasLostAccelerator(const PodView& pod);
+  bool AvoidsTheWell(const PodView& pod);
   Fate JudgeMissing(const RoleSpec& role, int index);
   Fate JudgeStale(const RoleSpec& role, const PodView& pod);
   Fate JudgeFailed(const RoleSpec& role, const PodView& pod, const PodFailure& failure);
   bool IsStuck(const RoleSpec& role, const PodView& pod);
   std::string FindLimit(const RoleSpec& role, const RoleStatus& known, bool counts) const;
   void Raise(const RoleSpec& role, const PodView& pod, bool counts);
-  Fate GiveUp(const RoleSpec& role, const PodView& pod, const PodFailure& failure, Failure told);
+  void GiveUp(const RoleSpec& role, const PodView& pod, const PodFailure& failure, Failure told);
   void PlanService(const RoleSpec& role, int index, const ServiceView* service);
 
   PlanBuilder& builder_;
   Account& account_;
+  bool over_ = false;  // the job has failed by somebody who was given up now
 };
 
 }  // namespace trainyard::job

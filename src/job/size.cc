@@ -16,7 +16,16 @@ SizeDecision Bounded(const RoleSpec& role, int wanted) {
                                                 : StrCat("maxReplicas is ", role.most))};
 }
 
+int StoredSize(const JobView& view, const RoleSpec& role) {
+  const auto known = view.status.roles.find(role.name);
+  return FirstSize(role, known == view.status.roles.end() ? std::nullopt : known->second.size);
+}
+
 }  // namespace
+
+int FirstSize(const RoleSpec& role, std::optional<int> stored) {
+  return stored.value_or(DecideSize(role, std::nullopt, std::nullopt).size);
+}
 
 SizeDecision DecideSize(const RoleSpec& role, std::optional<int> now, std::optional<int> target) {
   switch (role.size) {
@@ -35,13 +44,14 @@ SizeDecision DecideSize(const RoleSpec& role, std::optional<int> now, std::optio
   return {.size = role.replicas};
 }
 
+bool HasStoredSizes(const JobView& view) {
+  return std::ranges::all_of(view.spec.roles,
+                             [&](const RoleSpec& role) { return StoredSize(view, role) == role.replicas; });
+}
+
 JobView WithStoredSizes(const JobView& view) {
   JobView sized = view;
-  for (RoleSpec& role : sized.spec.roles) {
-    const auto known = view.status.roles.find(role.name);
-    const std::optional<int> now = known == view.status.roles.end() ? std::nullopt : known->second.size;
-    role.replicas = now.value_or(DecideSize(role, now, std::nullopt).size);
-  }
+  for (RoleSpec& role : sized.spec.roles) role.replicas = StoredSize(view, role);
   return sized;
 }
 

@@ -18,6 +18,11 @@ struct SizeDecision {
 // `now` is how many it has; nothing: it has none yet. `target` is what the autoscaler wants, if it does.
 SizeDecision DecideSize(const RoleSpec& role, std::optional<int> now, std::optional<int> target);
 
+// The size that is stored, or else the one that the role begins with.
+int FirstSize(const RoleSpec& role, std::optional<int> stored);
+
+// Whether its roles have the sizes that the spec says.
+bool HasStoredSizes(const JobView& view);
 // The view of a job whose roles have the sizes that are stored, in the place of what the spec says.
 JobView WithStoredSizes(const JobView& view);
 

@@ -38,7 +38,6 @@ class Tally {
   // The role of a seat that is furthest from running; null: all run or have completed.
   const RoleSpec* waiting_role() const { return waiting_role_; }
   Fate waiting_fate() const { return waiting_fate_; }
-  int others() const { return others_; }  // beside the one that is named
   // "worker-1 (ImagePullBackOff) and 2 others".
   std::string PrintWaitingFor() const;
   // "worker-1 is missing and is made": of the one that is furthest from running.

@@ -1,8 +1,13 @@
+#include "absl/time/time.h"
 #include "base/text.h"
 #include "job/telling.h"
 
 namespace trainyard::job {
 namespace {
+
+std::string PrintClock(absl::Time time) {
+  return absl::FormatTime("%H:%M:%S UTC", time + absl::Seconds(1), absl::UTCTimeZone());  // not too early
+}
 
 class PhaseTeller {
  public:
@@ -22,6 +27,8 @@ class PhaseTeller {
                             StrCat(tally_.PrintExisting(), "; ", builder_.view().trouble));
     }
     if (tally_.Count(Fate::kStale) > 0) return Keep(State::kTerminating);
+    if (tally_.wanted() == 0)
+      return builder_.Enter(State::kPending, "there is no pod to run: all have 0 replicas");
     if (tally_.waiting_role() == nullptr && tally_.missing_services() == 0) return TellRunning();
     if (Restarts()) return Keep(State::kRestarting);
     if (tally_.Count(Fate::kMissing) + tally_.Count(Fate::kLeaves) > 0 || tally_.missing_services() > 0) {
@@ -58,18 +65,24 @@ class PhaseTeller {
 
   // What it restarts for stays to be read until it runs, with what is waited for behind it.
   void Keep(State state) {
-    std::string cause;
-    for (const RoleSpec& role : builder_.view().spec.roles) {
-      if (role.name == status().restarting_role) cause = builder_.StatusOf(role).last_cause;
-    }
-    if (cause.empty()) {
-      const RoleSpec* role = tally_.waiting_role();
-      if (role != nullptr) cause = builder_.StatusOf(*role).last_cause;
-    }
-    const std::string waits = tally_.waiting_role() == nullptr
-                                  ? "services are missing"
-                                  : StrCat("waiting for ", tally_.PrintWaitingFor());
+    const std::string cause = FindCause();
+    std::string waits = tally_.waiting_role() == nullptr ? "services are missing"
+                                                         : StrCat("waiting for ", tally_.PrintWaitingFor());
+    if (account_.resumes) StrAppend(waits, " until ", PrintClock(*account_.resumes));
     builder_.Enter(state, cause.empty() ? waits : StrCat(cause, "; ", waits));
+  }
+
+  std::string FindCause() {
+    const RoleSpec* blamed = tally_.waiting_role();
+    for (const RoleSpec& role : builder_.view().spec.roles) {
+      if (role.name == status().restarting_role) blamed = &role;
+    }
+    if (blamed == nullptr) return "";
+    const std::string cause = builder_.StatusOf(*blamed).last_cause;
+    // It was told once with the number of the restart.
+    const Condition* told = status().Find(State::kTerminating);
+    if (told == nullptr || cause.empty() || !told->message.starts_with(cause)) return cause;
+    return told->message.substr(0, told->message.find("; waiting for"));
   }
 
   void TellWhoRestarts() {

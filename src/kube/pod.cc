@@ -118,6 +118,7 @@ Error ReadSpec(Reader& reader, Value value, CompactPod& out) {
     if (key == "nodeName") return Read(field, out.node);
     if (key == "restartPolicy") return ReadRestartPolicy(field, out.restart_policy);
     if (key == "overhead") return Read(reader, field, requests.overhead);
+    if (key == "nodeSelector") return Read(reader, field, out.node_selector);
     if (key == "containers") {
       return reader.ForEachItem(field, [&](Value container) {
         std::vector<ResourceAmount> amounts;

@@ -84,6 +84,7 @@ struct CompactPod {
   // What a node must have free for it: the sum of its containers, or what one of the init containers needs
   // alone, if that is more. By name.
   std::vector<ResourceAmount> requests;
+  TextMap node_selector;  // labels that its node must have
 
   bool IsBeingDeleted() const { return meta.deletion_time.has_value(); }
   bool IsFinished() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }

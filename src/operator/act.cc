@@ -18,6 +18,9 @@ namespace {
 using kube::ObjectKey;
 using kube::Resource;
 
+// Each pod of a large job is told of all others: so much is made ready at a time.
+constexpr std::size_t kMostBytes = std::size_t{16} * 1024 * 1024;
+
 // One action, and the object that it is about.
 struct Step {
   const job::Action* action;
@@ -32,17 +35,26 @@ class Actor {
   ActResult Do(const std::vector<job::Action>& actions) {
     for (const job::Action& action : actions) {
       std::visit([&](const auto& one) { Prepare(action, one); }, action);
+      if (bytes_ > kMostBytes) Flush();
     }
-    auto answers = api_.Do(std::move(operations_));
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      std::visit([&](const auto& one) { Settle(steps_[i], one, answers[i]); }, *steps_[i].action);
-    }
+    Flush();
     return std::move(result_);
   }
 
  private:
+  // All that is prepared, at once.
+  void Flush() {
+    const auto answers = api_.Do(std::exchange(operations_, {}));
+    const std::vector<Step> steps = std::exchange(steps_, {});
+    bytes_ = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::visit([&](const auto& one) { Settle(steps[i], one, answers[i]); }, *steps[i].action);
+    }
+  }
+
   void Add(const job::Action& action, ObjectKey object, kube::Operation operation) {
     steps_.push_back({&action, std::move(object)});
+    bytes_ += operation.request.body.size();
     operations_.push_back(kube::ForMetadata(std::move(operation)));
   }
   ObjectKey Named(std::string name) const { return {owner_.ns, std::move(name)}; }
@@ -155,7 +167,11 @@ class Actor {
     if (!answer.ok() && kube::IsAlreadyExists(answer.status()) && write.version.empty()) {
       const auto meta = ReadMeta(api_, Resource::ConfigMaps(), step.object);
       const bool ours = meta.ok() && meta->controller && meta->controller->uid == job_.meta.uid;
-      if (!ours) Fail("configmap", step, absl::AlreadyExistsError("exists and does not belong to the job"));
+      if (!ours) {
+        Fail("configmap", step, absl::AlreadyExistsError("exists and does not belong to the job"));
+      } else if (!IsWatched(*meta)) {
+        Fail("configmap", step, absl::AlreadyExistsError("exists without our labels; delete it or label it"));
+      }
       return;
     }
     Adopted(step, caches_.member_writes(), "configmap", answer);
@@ -194,11 +210,18 @@ class Actor {
     return made;
   }
 
+  // Whether it carries the label that the caches watch by; what somebody has taken it from is not seen.
+  bool IsWatched(const kube::ObjectMeta& meta) const {
+    const std::string_view selector = kind_.label_selector();
+    const std::size_t sign = selector.find('=');
+    return meta.labels.Get(selector.substr(0, sign)) == selector.substr(sign + 1);
+  }
+
   // It exists: a write of ours whose answer was lost, or somebody else's.
   absl::StatusOr<kube::ObjectMeta> ReadOwn(const Resource& resource, const ObjectKey& key) {
     TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, ReadMeta(api_, resource, key));
     if (meta.controller && meta.controller->uid == std::string_view(job_.meta.uid)) {
-      if (!kind_.FindPlace(meta))
+      if (!kind_.FindPlace(meta) || !IsWatched(meta))
         return absl::AlreadyExistsError("exists without our labels; delete it or label it");
       return meta;
     }
@@ -248,6 +271,7 @@ class Actor {
   std::optional<bool> lives_;
   std::vector<Step> steps_;
   std::vector<kube::Operation> operations_;
+  std::size_t bytes_ = 0;  // of the operations
   ActResult result_;
 };
 

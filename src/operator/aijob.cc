@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "job/members.h"
 #include "job/names.h"
+#include "job/size.h"
 #include "operator/aijob_spec.h"
 #include "operator/aijob_status.h"
 #include "operator/labels.h"
@@ -49,16 +50,17 @@ std::string Join(const std::vector<T>& parts) {
 // Keeps the pod off the nodes, whatever else decides where it goes.
 void AvoidNodes(Object& spec, const std::vector<std::string>& nodes) {
   if (nodes.empty()) return;
-  Array values;
-  for (const std::string& node : nodes) values.emplace_back(node);
-  const Object elsewhere{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", std::move(values)}};
   Document whole(std::move(spec));
   Object& required =
       MakeObjectAt(whole, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   Array& terms = MakeArrayAt(required, "nodeSelectorTerms");  // one of them must hold
-  if (terms.empty()) terms.push_back(Object());
+  if (terms.empty()) terms.push_back(Object{{"matchFields", Array()}});
   for (Document& term : terms) {
-    if (term.is_object()) MakeArrayAt(term.get_object(), "matchFields").push_back(elsewhere);
+    if (!term.is_object() || term.get_object().empty()) continue;  // an empty one matches no node
+    Array& fields = MakeArrayAt(term.get_object(), "matchFields");
+    for (const std::string& node : nodes) {  // a field may be compared with one value only
+      fields.push_back(Object{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Array{node}}});
+    }
   }
   spec = std::move(whole.get_object());
 }
@@ -93,8 +95,8 @@ class AiObjectMaker final : public ObjectMaker {
       made.ports = FindAllAiPorts(*replica);
       const auto known = job.status.roles.find(role.name);
       if (known != job.status.roles.end()) made.restarts = known->second.restarts;
-      AddDiscovery(
-          made, known == job.status.roles.end() ? role.replicas : known->second.size.value_or(role.replicas));
+      const auto stored = known == job.status.roles.end() ? std::nullopt : known->second.size;
+      AddDiscovery(made, job::FirstSize(role, stored));
     }
   }
 
@@ -119,9 +121,10 @@ class AiObjectMaker final : public ObjectMaker {
       spec["dnsPolicy"] = "ClusterFirstWithHostNet";  // or no name of the cluster would resolve
     }
     AvoidNodes(spec, create.avoid);
-    ForEachContainer(spec, [&](Object& container, ContainerKind kind) {
-      FillContainer(container, kind, spec, from, place, create.attempt);
-    });
+    if (!create.avoid.empty())
+      MakeObjectAt(pod, {"metadata", "annotations"})[kAvoidsAnnotation] = Join(create.avoid);
+    ForEachContainer(spec,
+                     [&](Object& container) { FillContainer(container, spec, from, place, create.attempt); });
     return PrintJson(pod);
   }
 
@@ -195,8 +198,8 @@ class AiObjectMaker final : public ObjectMaker {
     AddEnv(discovery_, prefix + "_HOSTS_NUM", StrCat(hosts.size()));
   }
 
-  void FillContainer(Object& container, ContainerKind kind, const Object& pod_spec, const Role& from,
-                     const Place& place, int attempt) const {
+  void FillContainer(Object& container, const Object& pod_spec, const Role& from, const Place& place,
+                     int attempt) const {
     const std::vector<int> ports = FindAiPorts(container);
     const std::string file =
         job_.spec.fault_tolerant ? FindMembersFile(container, pod_spec, members_) : std::string();
@@ -209,7 +212,7 @@ class AiObjectMaker final : public ObjectMaker {
     AddEnv(env, "TRAININGJOB_SERVICE", Instance(place.role, place.index));
     AddEnv(env, "TRAININGJOB_NAME", job_.meta.name);
     AddEnv(env, "TRAININGJOB_NAMESPACE", std::string(job_.meta.ns.view()));
-    if (kind == ContainerKind::kMain) AddEnv(env, "TRAININGJOB_PORTS", Join(ports));
+    AddEnv(env, "TRAININGJOB_PORTS", Join(ports));
     if (job_.spec.fault_tolerant) AddEnv(env, "TRAININGJOB_MEMBERS", members_);
     if (!file.empty()) AddEnv(env, "TRAININGJOB_MEMBERS_FILE", file);
     AddEnv(env, "TRAINYARD_ATTEMPT", StrCat(attempt));

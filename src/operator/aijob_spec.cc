@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "job/names.h"
 #include "job/restart_rules.h"
+#include "job/size.h"
 #include "kube/names.h"
 #include "kube/quantity.h"
 #include "operator/spec_reader.h"
@@ -22,6 +24,8 @@ using job::SizePolicy;
 
 // A member knows all others by name, and what it reads of them must fit into one object.
 constexpr int kMostMembers = 5'000;
+// What Linux takes as one argument or variable, and something for its name.
+constexpr std::size_t kLongestVariable = std::size_t{128} * 1024 - 100;
 // The operator's own variables begin so.
 constexpr std::string_view kOwnPrefix = "TRAININGJOB";
 
@@ -51,6 +55,11 @@ class Reader : private SpecReader {
     ReadAsked(job);
     const Document* spec = Find(job, {"spec"});
     name_ = StringAt(job, {"metadata", "name"});
+    namespace_ = StringAt(job, {"metadata", "namespace"});
+    begun_ = Find(job, {"status", "startTime"}) != nullptr;
+    if (const Object* roles = ObjectAt(job, {"status", "replicaStatuses"})) {
+      for (const auto& member : *roles) known_.emplace(Key(member));
+    }
     if (spec == nullptr || spec->is_null()) {
       Problem("spec", "is missing");
     } else if (!spec->is_object()) {
@@ -111,11 +120,17 @@ class Reader : private SpecReader {
     for (const auto& member : *replicas) sorted.emplace(Key(member), &member.value());
     std::map<std::string, std::string> prefixes;
     for (const auto& [key, replica] : sorted) {
+      if (IsStray(key, *replica)) continue;
       const std::string path = StrCat("spec.replicaSpecs.", Shortened(Escaped(key), kShown));
       CheckRoleName(path, key, prefixes);
       ReadRole(path, key, *replica);
     }
-    CheckPods();
+    if (!begun_) CheckPods();
+  }
+
+  // kubectl scale writes a number of trainers also into a job that has no trainers.
+  bool IsStray(const std::string& key, const Document& replica) const {
+    return begun_ && !known_.contains(key) && replica.is_object() && Find(replica, {"template"}) == nullptr;
   }
 
   void CheckRoleName(const std::string& path, const std::string& key,
@@ -155,15 +170,17 @@ class Reader : private SpecReader {
         {{{"All", RestartScope::kJob}, {"Replica", RestartScope::kRole}, {"Pod", RestartScope::kPod}}});
     role.fail = OneOf(replica, path, "failPolicy", kFailPolicies);
     role.complete = OneOf(replica, path, "completePolicy", kCompletePolicies);
-    ReadSize(path, replica, role);
-    const int longest = std::max(role.replicas, role.most);
+    const int longest = ReadSize(path, replica, role);
+    most_pods_ += longest;
+    if (!begun_) CheckVariables(path, replica, role, longest);
     CheckPodNames(name_, job::LongestPodName({.job = name_, .uid = ""}, role.slug, longest),
                   StrCat(role.slug, "-", std::max(longest - 1, 0)));
     CheckTemplate(path + ".template", Find(replica, {"template"}), role);
     out_.spec.roles.push_back(std::move(role));
   }
 
-  void ReadSize(const std::string& path, const Document& replica, job::RoleSpec& role) {
+  // The most pods that it may come to have, as far as that is said.
+  int ReadSize(const std::string& path, const Document& replica, job::RoleSpec& role) {
     const auto least = Number(replica, path, "minReplicas", kMostReplicas);
     const auto most = Number(replica, path, "maxReplicas", kMostReplicas);
     if (least && most && *least > *most) {
@@ -177,10 +194,11 @@ class Reader : private SpecReader {
     if (role.size == SizePolicy::kAuto && !most) {
       Problem(path + ".maxReplicas", "is missing: edlPolicy Auto needs it");
     }
-    if (role.size != SizePolicy::kAuto && role.size != SizePolicy::kManual) return;
+    if (role.size != SizePolicy::kAuto && role.size != SizePolicy::kManual) return role.replicas;
     role.least = static_cast<int>(least.value_or(role.size == SizePolicy::kAuto ? 1 : 0));
     role.most = static_cast<int>(most.value_or(kMostReplicas));
     if (role.least > role.most) Problem(path + ".maxReplicas", "must be at least 1 under edlPolicy Auto");
+    return std::max(most ? role.most : role.replicas, role.least);
   }
 
   void CheckTemplate(const std::string& path, const Document* pod_template, job::RoleSpec& role) {
@@ -220,18 +238,38 @@ class Reader : private SpecReader {
     return false;
   }
 
+  // Of a job that has begun, a size that cannot be is not taken; it does not end for it.
   void CheckPods() {
     int pods = 0;
-    for (const job::RoleSpec& role : out_.spec.roles) pods += std::max(role.replicas, role.least);
+    for (const job::RoleSpec& role : out_.spec.roles) pods += job::FirstSize(role, std::nullopt);
     if (pods == 0) Problem("spec.replicaSpecs", "there is no pod to run: all have 0 replicas");
-    if (out_.spec.fault_tolerant && pods > kMostMembers) {
+    if (out_.spec.fault_tolerant && most_pods_ > kMostMembers) {
       Problem("spec.faultTolerant",
-              StrCat("members of up to ", kMostMembers, " pods can be told of, not ", pods));
+              StrCat("members of up to ", kMostMembers, " pods can be told of, not ", most_pods_));
     }
+  }
+
+  // Each pod is told of all pods of each role, and a process takes a variable only up to a length.
+  void CheckVariables(const std::string& path, const Document& replica, const job::RoleSpec& role, int most) {
+    const std::size_t instance =
+        job::LongestPodName({.job = name_, .uid = ""}, role.slug, most) + 1 + namespace_.size();
+    std::size_t each = instance + 1;
+    const auto ports = FindAllAiPorts(replica);
+    for (const int port : ports) each += instance + 2 + StrCat(port).size();
+    if (!ports.empty()) each -= instance + 1;  // hosts are the longer ones
+    if (each * static_cast<std::size_t>(most) < kLongestVariable) return;
+    Problem(
+        path + ".replicas",
+        StrCat("with ", most, " pods ", VariablePrefix(role.name), ports.empty() ? "_INSTANCES" : "_HOSTS",
+               " would be longer than a process takes; use fewer pods, ports or shorter names"));
   }
 
   const std::vector<std::string>& accelerators_;
   std::string name_;
+  std::string namespace_;
+  bool begun_ = false;
+  std::set<std::string> known_;  // roles that the job has had
+  std::int64_t most_pods_ = 0;
   job::ExitCodes codes_;
   AiJobSpec out_;
 };

@@ -131,6 +131,13 @@ TEST(AiJobSpec, SaysWhatIsWrongAndWhere) {
       {Job(Role("t", "replicas: -1")),
        "spec.replicaSpecs.t.replicas: must be a whole number from 0 to 100000, not -1"},
       {Job(Role("t", "replicas: 0")), "spec.replicaSpecs: there is no pod to run: all have 0 replicas"},
+      {Job(Role("t", "edlPolicy: Manual, maxReplicas: 0")), "spec.replicaSpecs: there is no pod to run"},
+      {Job(Role("t", "edlPolicy: Auto, minReplicas: 0, maxReplicas: 0")),
+       "spec.replicaSpecs: there is no pod"},
+      {Job(Role("t", "replicas: 20000")),
+       "spec.replicaSpecs.t.replicas: with 20000 pods T_INSTANCES would be longer"},
+      {Job(Role("t", "edlPolicy: Manual, maxReplicas: 6000"), "faultTolerant: true"),
+       "spec.faultTolerant: members of up to 5000 pods can be told of, not 6000"},
       {Job(Role("t", "restartPolicy: Sometimes")),
        "spec.replicaSpecs.t.restartPolicy: must be one of Never, Always"},
       {Job(Role("t", "restartScope: Node")),
@@ -168,6 +175,24 @@ TEST(AiJobSpec, SaysWhatIsWrongAndWhere) {
   };
   for (const auto& [job, message] : rows) EXPECT_THAT(Parse(job).invalid, StartsWith(std::string(message)));
   EXPECT_EQ(Parse(Job(Role("t", "replicas: 100"), "", std::string(58, 'a'))).invalid, "");
+}
+
+TEST(AiJobSpec, OfAJobThatHasBegunMayAskForASizeThatCannotBe) {
+  const auto begun = [](Document job) {
+    MakeObjectAt(job, {"status"})["startTime"] = "2024-05-01T10:00:00Z";
+    MakeObjectAt(job, {"status", "replicaStatuses"})["worker"] = Object();
+    return Parse(job);
+  };
+  EXPECT_EQ(begun(Job(Role("worker", "replicas: 0"))).invalid, "");
+  EXPECT_EQ(
+      begun(Job(Role("worker", "replicas: 6000, maxReplicas: 4, edlPolicy: Manual"), "faultTolerant: true"))
+          .invalid,
+      "");
+  // What kubectl scale leaves in a job that has no trainers.
+  const AiJobSpec stray = begun(Job(Role("worker") + ", trainer: {replicas: 3}"));
+  EXPECT_EQ(stray.invalid, "");
+  EXPECT_EQ(stray.spec.roles.size(), 1U);
+  EXPECT_NE(begun(Job("worker: {replicas: 3}")).invalid, "");
 }
 
 TEST(VariablePrefix, IsALegalName) {
@@ -215,7 +240,7 @@ TEST(AiJob, TellsEveryContainerOfTheOthers) {
       EXPECT_EQ(EnvOf(pod, name, list), value) << list << " " << name;
   }
   EXPECT_EQ(EnvOf(pod, "TRAININGJOB_PORTS"), "4444,5555");
-  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_PORTS", "initContainers"), "(none)");
+  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_PORTS", "initContainers"), "");
   EXPECT_EQ(EnvOf(pod, "TRAININGJOB_MEMBERS"), "(none)");
 }
 
@@ -231,6 +256,8 @@ TEST(AiJob, KnowsOfAsManyAsThereAreNow) {
   CompactJob job = Decoded(Job(Role("trainer", "replicas: 2")));
   job.status.roles["trainer"].size = 3;
   EXPECT_EQ(EnvOf(Pod(job, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "3");
+  const CompactJob first = Decoded(Job(Role("trainer", "edlPolicy: Auto, minReplicas: 2, maxReplicas: 4")));
+  EXPECT_EQ(EnvOf(Pod(first, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "2");
 }
 
 TEST(AiJob, LabelsItsPodsSoThatItsOwnWinOverTheTemplatesAndTheJobs) {
@@ -279,7 +306,8 @@ TEST(AiJob, KeepsAPodOffNodesWhateverElseItWants) {
   EXPECT_EQ(
       PrintJson(*Find(pod, {"spec", "affinity"})),
       R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchFields":)"
-      R"([{"key":"metadata.name","operator":"NotIn","values":["n1","n2"]}]}]}}})");
+      R"([{"key":"metadata.name","operator":"NotIn","values":["n1"]},)"
+      R"({"key":"metadata.name","operator":"NotIn","values":["n2"]}]}]}}})");
   const CompactJob choosy = Decoded(
       Job("t: {template: {spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
           "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchExpressions: [{key: "

@@ -1,5 +1,6 @@
 #include "operator/autoscaler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -10,9 +11,9 @@ namespace trainyard::ops {
 Autoscaler::Autoscaler(Clock& clock, const Kind& kind, Surroundings& surroundings, AutoscalerOptions options)
     : clock_(clock), kind_(kind), surroundings_(surroundings), options_(options), alarm_(clock.NewAlarm()) {}
 
-std::map<std::string, int> Autoscaler::FindTargets(const kube::ObjectKey& job) const {
+std::map<std::string, int> Autoscaler::FindTargets(const std::string& uid) const {
   MutexLock lock(mu_);
-  const auto found = targets_.find(job);
+  const auto found = targets_.find(uid);
   return found == targets_.end() ? std::map<std::string, int>() : found->second;
 }
 
@@ -31,6 +32,8 @@ void Autoscaler::Stop() {
   }
   alarm_->Notify();
   if (thread_.joinable()) thread_.join();
+  MutexLock lock(mu_);
+  targets_.clear();  // somebody else decides from now on
 }
 
 void Autoscaler::Run() {
@@ -52,31 +55,43 @@ const PodRequests& Autoscaler::RequestsOf(const CompactJob& job) {
   return known.second;
 }
 
+std::map<std::string, int> Autoscaler::PendingTargets(const job::JobView& view) const {
+  std::map<std::string, int> pending;
+  for (const auto& [role, size] : FindTargets(view.uid)) {
+    const auto known = view.status.roles.find(role);
+    const auto spec = std::ranges::find(view.spec.roles, role, &job::RoleSpec::name);
+    if (known == view.status.roles.end() || known->second.size == size) continue;
+    if (spec == view.spec.roles.end() || size < spec->least || size > spec->most) continue;
+    pending[role] = size;
+  }
+  return pending;
+}
+
 void Autoscaler::Pass() {
-  std::vector<JobInSight> jobs;
+  std::vector<job::JobView> jobs;
   std::map<std::string, PodRequests> requests;
-  std::map<kube::ObjectKey, std::map<std::string, int>> targets;
+  std::map<std::string, std::map<std::string, int>> targets;
+  std::map<std::string, std::pair<std::string, kube::ObjectKey>>
+      names;  // uid and key by how they are told of
   for (const auto& job : controller_->ListJobs()) {
     if (!IsElastic(*job)) continue;
     requests[job->meta.uid] = RequestsOf(*job);
-    jobs.push_back({.job = job, .view = controller_->Observe(*job)});
+    job::JobView& view = jobs.emplace_back(controller_->Observe(*job));
+    names[StrCat(view.ns, "/", view.name)] = {view.uid, job->meta.Key()};
     // What was decided stays so until it is stored.
-    job::JobView& view = jobs.back().view;
-    for (const auto& [role, size] : FindTargets(job->meta.Key())) {
-      const auto known = view.status.roles.find(role);
-      if (known == view.status.roles.end() || known->second.size == size) continue;
-      view.targets[role] = size;
-      targets[job->meta.Key()][role] = size;
-    }
+    view.targets = PendingTargets(view);
+    if (!view.targets.empty()) targets[view.uid] = view.targets;
   }
   std::erase_if(requests_, [&](const auto& known) { return !requests.contains(known.first); });
+  std::vector<kube::ObjectKey> changed;
   const auto load = jobs.empty() ? nullptr : surroundings_.ListLoad();
   if (load != nullptr) {
     const ScalingScene scene = ObserveScaling(jobs, requests, *load, surroundings_.ListNodes());
     for (const job::scale::Change& change :
          job::scale::PlanScaling(scene.cluster, scene.roles, scene.waiting, options_.limits)) {
-      const std::size_t slash = change.job.find('/');
-      targets[{change.job.substr(0, slash), change.job.substr(slash + 1)}][change.role] = change.to;
+      const auto& [uid, key] = names.at(change.job);
+      targets[uid][change.role] = change.to;
+      changed.push_back(key);
       log::Info("autoscaler", {{"job", change.job},
                                {"role", change.role},
                                {"from", change.from},
@@ -84,13 +99,8 @@ void Autoscaler::Pass() {
                                {"why", change.why}});
     }
   }
-  std::vector<kube::ObjectKey> changed;
   {
     MutexLock lock(mu_);
-    for (const auto& [key, wanted] : targets) {
-      const auto known = targets_.find(key);
-      if (known == targets_.end() || known->second != wanted) changed.push_back(key);
-    }
     targets_ = std::move(targets);
   }
   for (const kube::ObjectKey& key : changed) controller_->Look(key);

@@ -35,8 +35,8 @@ class Autoscaler {
 
   // Whose jobs it is about; before Start(), which must come before the controller's end.
   void Watch(Controller& controller) { controller_ = &controller; }
-  // By the names of roles; from any thread.
-  std::map<std::string, int> FindTargets(const kube::ObjectKey& job) const;
+  // Of the job with this uid, by the names of roles; from any thread.
+  std::map<std::string, int> FindTargets(const std::string& uid) const;
 
   // In a thread of its own.
   void Start();
@@ -47,6 +47,8 @@ class Autoscaler {
 
  private:
   void Run();
+  // What was decided for the job, may still be, and is not stored yet.
+  std::map<std::string, int> PendingTargets(const job::JobView& view) const;
   const PodRequests& RequestsOf(const CompactJob& job);
 
   Clock& clock_;
@@ -59,7 +61,7 @@ class Autoscaler {
   std::thread thread_;
   mutable Mutex mu_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
-  std::map<kube::ObjectKey, std::map<std::string, int>> targets_ TY_GUARDED_BY(mu_);
+  std::map<std::string, std::map<std::string, int>> targets_ TY_GUARDED_BY(mu_);  // by uid
 };
 
 }  // namespace trainyard::ops

@@ -47,7 +47,8 @@ bool IsOwnWrite(const kube::Change<CompactJob>& change) {
 kube::MetaOptions KeptOf(const Kind& kind) {
   std::vector<std::string> labels = kind.place_labels();
   labels.emplace_back(kJobUidLabel);
-  return {.annotations = {std::string(kAttemptAnnotation), std::string(kStoppedAnnotation)},
+  return {.annotations = {std::string(kAttemptAnnotation), std::string(kStoppedAnnotation),
+                          std::string(kAvoidsAnnotation)},
           .labels = std::move(labels)};
 }
 

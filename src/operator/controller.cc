@@ -196,7 +196,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   const absl::Time now = clock_.Now();
   job::JobView view = caches_.Observe(job);
   view.policies = options_.policies;
-  if (options_.find_targets) view.targets = options_.find_targets(key);
+  if (options_.find_targets) view.targets = options_.find_targets(view.uid);
   job::JobPlan plan = Plan(view, now);
   const bool lives = !job.status.IsFinished() && !view.leaving;
   const bool due = lives && TakeRecord(key, now);

@@ -41,7 +41,7 @@ struct ControllerOptions {
   absl::Duration longest_period = absl::Minutes(5);
   job::Policies policies;
   // How many pods the autoscaler wants roles of a job to have, by name; empty: there is none.
-  std::function<std::map<std::string, int>(const kube::ObjectKey& job)> find_targets;
+  std::function<std::map<std::string, int>(const std::string& uid)> find_targets;
   int workers = 16;
   std::optional<std::uint64_t> seed;  // of back-offs; unset: the system's entropy
 };

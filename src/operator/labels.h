@@ -9,6 +9,9 @@ inline constexpr std::string_view kJobUidLabel = "trainyard.dev/job-uid";
 // How often the pod of this index was made again before.
 inline constexpr std::string_view kAttemptAnnotation = "trainyard.dev/attempt";
 
+// The nodes that it was kept off when it was made, with commas.
+inline constexpr std::string_view kAvoidsAnnotation = "trainyard.dev/avoids";
+
 // Why it was told to end while its object stays.
 inline constexpr std::string_view kStoppedAnnotation = "trainyard.dev/stopped";
 

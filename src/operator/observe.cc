@@ -46,6 +46,8 @@ std::optional<job::ContainerEnd> ObserveFailure(const ContainerStatus& container
   job::ContainerEnd out{.container = main ? "" : std::string(container.name.view()),
                         .exit_code = end->exit_code,
                         .reason = std::string(end->reason.view())};
+  if (end->reason == std::string_view("StartError") || end->reason == std::string_view("ContainerCannotRun"))
+    out.message = end->message;
   if (end->finished) out.at = *end->finished;
   if (end->finished && end->started) out.ran = *end->finished - *end->started;
   return out;
@@ -181,6 +183,9 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
                     .stopped = !pod.meta.annotations.Get(kStoppedAnnotation).empty(),
                     .node = std::string(pod.node.view())};
   for (const ContainerStatus& container : pod.containers) view.restarts += container.restart_count;
+  if (const std::string_view avoids = pod.meta.annotations.Get(kAvoidsAnnotation); !avoids.empty()) {
+    for (const std::string_view node : Split(avoids, ',')) view.avoids.emplace_back(node);
+  }
   view.end = FindFailure(pod, kind);
   const MainContainers main = FindMain(pod, kind);
   if (main.first != nullptr) {
@@ -202,6 +207,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
     view.node_health = node.health;
     view.node_since = node.since;
     view.accelerator_trouble = std::move(node.accelerator_trouble);
+    view.accelerator_since = node.trouble_since;
   }
   return view;
 }

@@ -15,7 +15,8 @@ namespace trainyard::ops {
 struct NodeSight {
   job::NodeHealth health = job::NodeHealth::kUnknown;
   std::optional<absl::Time> since;
-  std::string accelerator_trouble;  // empty: none is known
+  std::string accelerator_trouble;          // empty: none is known
+  std::optional<absl::Time> trouble_since;  // nothing: it is certain
 };
 // How the node is that the pod is on.
 using FindNode = std::function<NodeSight(const kube::CompactPod& pod)>;

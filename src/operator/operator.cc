@@ -91,7 +91,7 @@ class RunningOperator final : public Operator {
     const bool elastic = kind.has_members();  // its jobs may grow and shrink
     if (elastic) {
       autoscaler_ = std::make_unique<Autoscaler>(clock_, kind, surroundings_, options_.autoscaler);
-      options.find_targets = [this](const kube::ObjectKey& job) { return autoscaler_->FindTargets(job); };
+      options.find_targets = [this](const std::string& uid) { return autoscaler_->FindTargets(uid); };
     }
     controllers_.push_back(std::make_unique<Controller>(api_, clock_, kind, surroundings_, events_, metrics_,
                                                         std::move(options)));

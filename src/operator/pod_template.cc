@@ -46,13 +46,12 @@ Document HeadlessService(ObjectParts parts, Array ports) {
                                 {"ports", std::move(ports)}}}};
 }
 
-void ForEachContainer(Object& pod_spec, const std::function<void(Object&, ContainerKind)>& fill) {
-  for (const auto& [list, kind] :
-       {std::pair("initContainers", ContainerKind::kInit), std::pair("containers", ContainerKind::kMain)}) {
+void ForEachContainer(Object& pod_spec, const std::function<void(Object&)>& fill) {
+  for (const std::string_view list : {"initContainers", "containers"}) {
     Document* containers = pod_spec.if_contains(list);
     if (containers == nullptr || !containers->is_array()) continue;
     for (Document& container : containers->get_array()) {
-      if (container.is_object()) fill(container.get_object(), kind);
+      if (container.is_object()) fill(container.get_object());
     }
   }
 }

@@ -25,8 +25,8 @@ Document PodFromTemplate(const Document& pod_template, ObjectParts parts);
 // there before its pod is ready.
 Document HeadlessService(ObjectParts parts, Array ports);
 
-enum class ContainerKind : std::uint8_t { kInit, kMain };
-void ForEachContainer(Object& pod_spec, const std::function<void(Object&, ContainerKind)>& fill);
+// Also those that come before the others.
+void ForEachContainer(Object& pod_spec, const std::function<void(Object&)>& fill);
 
 // The list at the key, made if there is none.
 Array& MakeArrayAt(Object& object, std::string_view key);

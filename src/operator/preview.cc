@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/telling.h"
@@ -70,17 +71,18 @@ absl::StatusOr<ScalingPreview> ViewScaling(const Kind& kind, kube::Api& api, Clo
   if (!nodes.ok()) return Annotate(nodes.status(), "cannot list nodes");
   Surroundings surroundings(api, clock, {});
   Caches caches(api, clock, kind, surroundings, {}, [](const kube::ObjectKey&, Caches::News) {});
+  const absl::Cleanup stop = [&] { surroundings.Stop(); };  // before the caches go, which it tells
   surroundings.WantLoad();
   surroundings.Start();
   caches.Start();
   TY_RETURN_IF_ERROR(caches.WaitForSync(kPatience));
   TY_RETURN_IF_ERROR(surroundings.WaitForLoad(kPatience));
-  std::vector<JobInSight> jobs;
+  std::vector<job::JobView> jobs;
   std::map<std::string, PodRequests> requests;
   for (const auto& job : caches.ListJobs()) {
     if (!IsElastic(*job)) continue;
     requests[job->meta.uid] = FindRequests(kind, *job);
-    jobs.push_back({.job = job, .view = caches.Observe(*job)});
+    jobs.push_back(caches.Observe(*job));
   }
   ScalingPreview preview{
       .scene = ObserveScaling(jobs, requests, *surroundings.ListLoad(), surroundings.ListNodes())};
@@ -94,7 +96,7 @@ std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits
   std::vector<std::vector<std::string>> load{{"RESOURCE", "REQUESTED", "TOTAL", "LOAD"}};
   for (const auto& [name, total] : cluster.total.amounts()) {
     const std::int64_t requested = cluster.requested.Get(name);
-    if (total == 0 && requested == 0) continue;
+    if ((total == 0 && requested == 0) || name.starts_with(kNodeLabel)) continue;
     load.push_back({name, PrintAmount(name, requested), PrintAmount(name, total), Percent(requested, total)});
   }
   std::string out = Table(load, 3);
@@ -148,6 +150,7 @@ Document ScalingToJson(const ScalingPreview& preview) {
   }
   Object load;
   for (const auto& [name, total] : preview.scene.cluster.total.amounts()) {
+    if (name.starts_with(kNodeLabel)) continue;
     load[name] = Object{{"requestedMilli", preview.scene.cluster.requested.Get(name)}, {"totalMilli", total}};
   }
   return Object{{"load", std::move(load)}, {"roles", std::move(roles)}, {"changes", std::move(changes)}};
@@ -180,6 +183,7 @@ absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& c
   TY_RETURN_IF_ERROR(CheckKnown(kind, api, key.ns));
   Surroundings surroundings(api, clock, {});
   Caches caches(api, clock, kind, surroundings, {.ns = key.ns}, [](const kube::ObjectKey&, Caches::News) {});
+  const absl::Cleanup stop = [&] { surroundings.Stop(); };
   surroundings.Start();
   caches.Start();
   const absl::Status synced = caches.WaitForSync(kPatience);

@@ -1,11 +1,11 @@
 #include "operator/scaling_scene.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "base/check.h"
 #include "base/text.h"
 
 namespace trainyard::ops {
@@ -30,19 +30,36 @@ Resources ToResources(const std::vector<kube::ResourceAmount>& amounts) {
   return out;
 }
 
+// A label that a pod wants of its node is counted as something that such nodes have and others have not.
+std::string LabelName(std::string_view key, std::string_view value) {
+  return StrCat(kNodeLabel, key, "=", value);
+}
+constexpr std::int64_t kPlenty = 1'000'000'000'000;
+
 // A pod also takes the place of one.
-Resources RequestsOf(const std::vector<kube::ResourceAmount>& amounts) {
+Resources RequestsOf(const std::vector<kube::ResourceAmount>& amounts, const kube::TextMap& node_selector) {
   Resources out = ToResources(amounts);
   out.Add(std::string(kPods), kOne);
+  for (const auto& [key, value] : node_selector.entries()) out.Add(LabelName(key.view(), value.view()), 1);
   return out;
 }
 
-bool TakesPods(const kube::CompactNode& node) {
-  return node.IsReady() && !node.unschedulable &&
-         std::ranges::all_of(node.taints, [](const kube::Taint& taint) {
-           return taint.effect != std::string_view("NoSchedule") &&
-                  taint.effect != std::string_view("NoExecute");
-         });
+bool KeepsOff(const kube::Taint& taint) {
+  return taint.effect == std::string_view("NoSchedule") || taint.effect == std::string_view("NoExecute");
+}
+
+// Nothing: it takes no pods. Nodes with accelerators are often tainted by the accelerator's name, which those
+// who ask for it tolerate; else empty.
+std::optional<std::string> FindOnlyFor(const kube::CompactNode& node) {
+  if (!node.IsReady() || node.unschedulable) return std::nullopt;
+  std::string only_for;
+  for (const kube::Taint& taint : node.taints) {
+    if (!KeepsOff(taint)) continue;
+    if (!kube::IsAccelerator(taint.key) || kube::FindAmount(node.allocatable, taint.key) == 0)
+      return std::nullopt;
+    only_for = taint.key;
+  }
+  return only_for;
 }
 
 // A job of ours begins with all of its pods or not at all; other people's pods are each their own.
@@ -55,20 +72,32 @@ std::string GroupOf(const LoadPod& pod) {
 
 class Gatherer {
  public:
-  Gatherer(const std::vector<JobInSight>& jobs, const std::map<std::string, PodRequests>& requests)
+  Gatherer(const std::vector<job::JobView>& jobs, const std::map<std::string, PodRequests>& requests)
       : jobs_(jobs), requests_(requests) {}
 
   ScalingScene Gather(const std::vector<std::shared_ptr<const LoadPod>>& load,
                       const std::vector<std::shared_ptr<const kube::CompactNode>>& nodes) {
-    for (const JobInSight& job : jobs_) {
-      for (std::size_t i = 0; i < job.view.spec.roles.size(); ++i) AddRole(job, job.view.spec.roles[i]);
+    for (const job::JobView& job : jobs_) {
+      for (const job::RoleSpec& role : job.spec.roles) AddRole(job, role);
+    }
+    std::set<std::string> labels;  // that somebody wants
+    for (const ElasticRole& role : scene_.roles) AddLabels(role.each, labels);
+    for (const auto& pod : load) {
+      if (pod->node.empty()) AddLabels(RequestsOf({}, pod->node_selector), labels);
     }
     for (const auto& node : nodes) {
-      if (!TakesPods(*node)) continue;
+      const auto only_for = FindOnlyFor(*node);
+      if (!only_for) continue;
       Resources has = ToResources(node->allocatable);
       has.Add(std::string(kPods), kube::FindAmount(node->allocatable, kPods));
+      for (const auto& [key, value] : node->meta.labels.entries()) {
+        std::string label = LabelName(key.view(), value.view());
+        if (labels.contains(label)) has.Add(label, kPlenty);
+      }
       scene_.cluster.total.Add(has);
-      scene_.cluster.nodes.push_back({.name = node->meta.name, .free = std::move(has)});
+      by_name_.emplace(node->meta.name, scene_.cluster.nodes.size());
+      scene_.cluster.nodes.push_back(
+          {.name = node->meta.name, .free = std::move(has), .leaving = {}, .only_for = *only_for});
     }
     for (const auto& pod : load) {
       if (!pod->finished) AddPod(*pod);
@@ -78,14 +107,14 @@ class Gatherer {
   }
 
  private:
-  void AddRole(const JobInSight& job, const job::RoleSpec& spec) {
+  void AddRole(const job::JobView& job, const job::RoleSpec& spec) {
     if (spec.size != job::SizePolicy::kAuto) return;
-    const auto known = job.view.status.roles.find(spec.name);
-    const auto requests = requests_.find(job.view.uid);
-    if (known == job.view.status.roles.end() || !known->second.size || requests == requests_.end()) return;
+    const auto known = job.status.roles.find(spec.name);
+    const auto requests = requests_.find(job.uid);
+    if (known == job.status.roles.end() || !known->second.size || requests == requests_.end()) return;
     // One whose pods begin to end does so with those that it has.
     if (known->second.completed.Count() + known->second.given_up.Count() > 0) return;
-    ElasticRole role{.job = StrCat(job.view.ns, "/", job.view.name),
+    ElasticRole role{.job = StrCat(job.ns, "/", job.name),
                      .role = spec.name,
                      .least = spec.least,
                      .most = spec.most,
@@ -94,41 +123,53 @@ class Gatherer {
     role.pods.resize(static_cast<std::size_t>(role.now));
     int running = 0;
     bool placed = false;
-    for (const job::PodView& pod : job.view.pods) {
+    for (const job::PodView& pod : job.pods) {
       placed |= !pod.node.empty();
       if (pod.role != spec.slug) continue;
-      elastic_.insert(pod.uid);
-      if (pod.index >= role.now || pod.deletion || !pod.main_runs) {
-        role.settled = false;
-      } else {
-        ++running;
-      }
-      if (pod.index < role.now) role.pods[static_cast<std::size_t>(pod.index)] = pod.node;
+      const bool leaves = pod.index >= role.now || pod.deletion;
+      elastic_.emplace(pod.uid, leaves);
+      role.settled &= !leaves && pod.main_runs;
+      running += !leaves && pod.main_runs ? 1 : 0;
+      if (!leaves) role.pods[static_cast<std::size_t>(pod.index)] = pod.node;
     }
-    const auto target = job.view.targets.find(spec.name);
-    role.settled &= running == role.now && (target == job.view.targets.end() || target->second == role.now);
-    role.waits = !placed && !job.view.pods.empty();
+    scene_.cluster.requested.Add(role.each, role.now);
+    const auto target = job.targets.find(spec.name);
+    role.settled &= running == role.now && (target == job.targets.end() || target->second == role.now);
+    role.waits = !placed && !job.pods.empty();
     scene_.roles.push_back(std::move(role));
   }
 
-  void AddPod(const LoadPod& pod) {
-    const Resources takes = RequestsOf(pod.requests);
-    if (pod.node.empty()) {
-      scene_.cluster.requested.Add(takes);
-      if (!elastic_.contains(pod.meta.uid) && !pod.meta.deletion_time)
-        waiting_[GroupOf(pod)].push_back(takes);
-      return;
+  static void AddLabels(const Resources& wanted, std::set<std::string>& labels) {
+    for (const auto& [name, amount] : wanted.amounts()) {
+      if (name.starts_with(kNodeLabel)) labels.insert(name);
     }
-    const auto node = std::ranges::find(scene_.cluster.nodes, pod.node.view(), &job::scale::Node::name);
-    if (node == scene_.cluster.nodes.end()) return;  // what that node has does not count either
-    node->free.Add(takes, -1);
-    scene_.cluster.requested.Add(takes);
   }
 
-  const std::vector<JobInSight>& jobs_;
+  void AddPod(const LoadPod& pod) {
+    const Resources takes = RequestsOf(pod.requests, pod.node_selector);
+    const auto elastic = elastic_.find(pod.meta.uid);
+    const bool leaves = pod.meta.deletion_time || (elastic != elastic_.end() && elastic->second);
+    // Of elastic roles as many are counted as were decided.
+    const bool counts = !leaves && elastic == elastic_.end();
+    if (pod.node.empty()) {
+      if (!counts) return;
+      scene_.cluster.requested.Add(takes);
+      waiting_[GroupOf(pod)].push_back(takes);
+      return;
+    }
+    const auto found = by_name_.find(pod.node.view());
+    if (found == by_name_.end()) return;  // what that node has does not count either
+    job::scale::Node& node = scene_.cluster.nodes[found->second];
+    node.free.Add(takes, -1);
+    if (leaves) node.leaving.Add(takes);
+    if (counts) scene_.cluster.requested.Add(takes);
+  }
+
+  const std::vector<job::JobView>& jobs_;
   const std::map<std::string, PodRequests>& requests_;
   ScalingScene scene_;
-  std::set<std::string> elastic_;  // uids of pods
+  std::map<std::string, bool> elastic_;                      // pods by uid, and whether they leave
+  std::map<std::string, std::size_t, std::less<>> by_name_;  // of nodes
   std::map<std::string, std::vector<Resources>> waiting_;
 };
 
@@ -146,13 +187,14 @@ PodRequests FindRequests(const Kind& kind, const CompactJob& job) {
   const auto maker = kind.NewMaker(job);
   for (const job::RoleSpec& role : job.spec.roles) {
     const auto pod = kube::ParsePod(maker->MakePod({.role = role.slug}));
-    if (pod.ok()) requests[role.name] = RequestsOf(pod->requests);  // else the server will refuse it
+    if (pod.ok())
+      requests[role.name] = RequestsOf(pod->requests, pod->node_selector);  // else the server will refuse it
     requests.try_emplace(role.name);
   }
   return requests;
 }
 
-ScalingScene ObserveScaling(const std::vector<JobInSight>& jobs,
+ScalingScene ObserveScaling(const std::vector<job::JobView>& jobs,
                             const std::map<std::string, PodRequests>& requests,
                             const std::vector<std::shared_ptr<const LoadPod>>& load,
                             const std::vector<std::shared_ptr<const kube::CompactNode>>& nodes) {

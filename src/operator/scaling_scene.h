@@ -14,10 +14,8 @@
 
 namespace trainyard::ops {
 
-struct JobInSight {
-  std::shared_ptr<const CompactJob> job;
-  job::JobView view;
-};
+// What labels of nodes are called among the resources.
+inline constexpr std::string_view kNodeLabel = "node label ";
 
 struct ScalingScene {
   job::scale::Cluster cluster;
@@ -33,7 +31,7 @@ using PodRequests = std::map<std::string, job::scale::Resources>;
 PodRequests FindRequests(const Kind& kind, const CompactJob& job);
 
 // `requests` are those of the jobs, by uid. The view's targets are what was decided and is not stored yet.
-ScalingScene ObserveScaling(const std::vector<JobInSight>& jobs,
+ScalingScene ObserveScaling(const std::vector<job::JobView>& jobs,
                             const std::map<std::string, PodRequests>& requests,
                             const std::vector<std::shared_ptr<const LoadPod>>& load,
                             const std::vector<std::shared_ptr<const kube::CompactNode>>& nodes);

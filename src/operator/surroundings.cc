@@ -8,19 +8,25 @@
 namespace trainyard::ops {
 namespace {
 
+// For so long a node is avoided that had fewer accelerators than it had given: with its pods gone, it no
+// longer shows.
+constexpr absl::Duration kLackMemory = absl::Minutes(5);
+
 absl::StatusOr<LoadPod> ParseLoadPod(std::string json) {
   static const kube::MetaOptions nothing{.labels = std::vector<std::string>()};
   TY_ASSIGN_OR_RETURN(kube::CompactPod pod, kube::ParsePod(std::move(json), nothing));
   return LoadPod{.meta = std::move(pod.meta),
                  .node = pod.node,
                  .finished = pod.IsFinished(),
-                 .requests = std::move(pod.requests)};
+                 .requests = std::move(pod.requests),
+                 .node_selector = std::move(pod.node_selector)};
 }
 
 }  // namespace
 
 Surroundings::Surroundings(kube::Api& api, Clock& clock, Options options)
     : api_(api),
+      clock_(clock),
       accelerators_(std::move(options.accelerators)),
       seeds_(options.seed ? IdSource(*options.seed) : IdSource::Random()),
       nodes_(api, clock, IdSource(seeds_.Next()), {.resource = kube::Resource::Nodes()},
@@ -70,23 +76,47 @@ NodeSight Surroundings::FindNode(const kube::CompactPod& pod) {
   const auto node = nodes_.cache().Get({"", std::string(pod.node.view())});
   if (node == nullptr) return FindMissingNode(pod.node);
   NodeSight sight = ObserveNode(*node);
-  sight.accelerator_trouble = FindAcceleratorTrouble(*node, pod);
+  FindAcceleratorTrouble(*node, pod, sight);
   return sight;
 }
 
-std::string Surroundings::FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod) {
+void Surroundings::FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod,
+                                          NodeSight& sight) {
   const std::vector<std::string> asked = accelerators_.FindAsked(pod.requests);
-  if (asked.empty()) return "";
+  if (asked.empty()) return;
   WantLoad();
-  if (std::string mark = accelerators_.FindMark(node); !mark.empty()) return mark;
+  sight.accelerator_trouble = accelerators_.FindMark(node);
+  if (!sight.accelerator_trouble.empty()) return;
+  const auto bound = load_.cache().ListBy(load_by_node_, node.meta.name);
   for (const std::string& resource : asked) {
     std::int64_t taken = 0;
-    for (const auto& bound : load_.cache().ListBy(load_by_node_, node.meta.name)) {
-      if (!bound->finished) taken += kube::FindAmount(bound->requests, resource);
+    for (const auto& other : bound) {
+      if (!other->finished) taken += kube::FindAmount(other->requests, resource);
     }
-    if (std::string lack = FindLack(node, resource, taken); !lack.empty()) return lack;
+    std::string lack = FindLack(node, resource, taken);
+    const auto since = RememberLack(node.meta.name, resource, !lack.empty());
+    if (!since || !sight.accelerator_trouble.empty()) continue;
+    sight.accelerator_trouble = std::move(lack);
+    sight.trouble_since = since;
   }
-  return "";
+}
+
+std::optional<absl::Time> Surroundings::RememberLack(const std::string& node, const std::string& resource,
+                                                     bool lacks) {
+  const absl::Time now = clock_.Now();
+  MutexLock lock(mu_);
+  const auto known = lacks_.find({node, resource});
+  if (!lacks) {
+    if (known == lacks_.end()) return std::nullopt;
+    known->second.since.reset();
+    if (now > known->second.avoid_until) lacks_.erase(known);
+    return std::nullopt;
+  }
+  Lack& lack = known == lacks_.end() ? lacks_[{node, resource}] : known->second;
+  if (!lack.since) lack.since = now;
+  // One that was there for a moment only was none.
+  if (now - *lack.since >= job::kLackGrace) lack.avoid_until = now + kLackMemory;
+  return lack.since;
 }
 
 NodeSight Surroundings::FindMissingNode(std::string_view name) {
@@ -104,12 +134,16 @@ NodeSight Surroundings::FindMissingNode(std::string_view name) {
 }
 
 std::vector<std::string> Surroundings::ListMarkedNodes() const {
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const auto& node : nodes_.cache().List()) {
-    if (!accelerators_.FindMark(*node).empty()) names.push_back(node->meta.name);
+    if (!accelerators_.FindMark(*node).empty()) names.insert(node->meta.name);
   }
-  std::ranges::sort(names);
-  return names;
+  const absl::Time now = clock_.Now();
+  MutexLock lock(mu_);
+  for (const auto& [where, lack] : lacks_) {
+    if (now <= lack.avoid_until) names.insert(where.first);
+  }
+  return {names.begin(), names.end()};
 }
 
 void Surroundings::WantLoad() {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -28,6 +30,7 @@ struct LoadPod {
   kube::SharedText node;
   bool finished = false;
   std::vector<kube::ResourceAmount> requests;
+  kube::TextMap node_selector;
 };
 
 // The API and the clock must outlive it.
@@ -56,10 +59,9 @@ class Surroundings {
 
   // How the node is that the pod is on.
   NodeSight FindNode(const kube::CompactPod& pod);
-  // Those whose accelerators are known to have failed, by name.
+  // Those whose accelerators are known to have failed, or were too few not long ago, by name.
   std::vector<std::string> ListMarkedNodes() const;
   std::vector<std::shared_ptr<const kube::CompactNode>> ListNodes() const { return nodes_.cache().List(); }
-  bool HasNodes() const { return nodes_.HasSynced(); }
 
   // ---- all pods
 
@@ -71,17 +73,27 @@ class Surroundings {
 
  private:
   NodeSight FindMissingNode(std::string_view name);
-  std::string FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod);
+  void FindAcceleratorTrouble(const kube::CompactNode& node, const kube::CompactPod& pod, NodeSight& sight);
+  // Since when it does; nothing: it does not.
+  std::optional<absl::Time> RememberLack(const std::string& node, const std::string& resource, bool lacks);
   void NodeChanged(const kube::Change<kube::CompactNode>& change);
 
+  // Of a node that has fewer accelerators than it has given.
+  struct Lack {
+    std::optional<absl::Time> since;  // nothing: it no longer has
+    absl::Time avoid_until = absl::InfinitePast();
+  };
+
   kube::Api& api_;
+  Clock& clock_;
   const AcceleratorSigns accelerators_;
   IdSource seeds_;
   kube::Informer<kube::CompactNode> nodes_;
   kube::Informer<LoadPod> load_;
   const kube::Cache<LoadPod>::Index load_by_node_;
   std::vector<std::function<void(std::string_view)>> handlers_;
-  Mutex mu_;
+  mutable Mutex mu_;
+  std::map<std::pair<std::string, std::string>, Lack> lacks_ TY_GUARDED_BY(mu_);  // by node and resource
   std::set<std::string, std::less<>> gone_nodes_ TY_GUARDED_BY(mu_);  // that the server itself does not have
   bool running_ TY_GUARDED_BY(mu_) = false;                           // in threads
   bool load_wanted_ TY_GUARDED_BY(mu_) = false;

@@ -94,9 +94,7 @@ class TfObjectMaker final : public ObjectMaker {
                                                         .owner = OwnerReference(TfJobs(), job_.meta)});
     Object& spec = MakeObjectAt(pod, {"spec"});
     spec["restartPolicy"] = from.restart;
-    ForEachContainer(spec, [&](Object& container, ContainerKind) {
-      FillContainer(container, from, place, create.attempt);
-    });
+    ForEachContainer(spec, [&](Object& container) { FillContainer(container, from, place, create.attempt); });
     return PrintJson(pod);
   }
 

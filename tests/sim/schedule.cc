@@ -356,7 +356,7 @@ class Schedule {
           ops::ControllerOptions{
               .policies = policies_,
               .find_targets = [autoscaler = process->autoscaler.get()](
-                                  const ObjectKey& job) { return autoscaler->FindTargets(job); },
+                                  const std::string& uid) { return autoscaler->FindTargets(uid); },
               .seed = random_.Next()}));
     }
     process->autoscaler->Watch(*process->controllers.back());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -26,6 +27,18 @@ double FulfilmentOf(const ElasticRole& role, int size) {
   return static_cast<double>(size - role.least) / static_cast<double>(role.most - role.least);
 }
 
+// Room that there is, or that there will be when those are gone that are told to go.
+enum class Room : std::uint8_t { kNow, kSoon };
+
+bool Holds(const Node& node, const Resources& pod, Room room) {
+  if (!node.only_for.empty() && pod.Get(node.only_for) == 0) return false;
+  return std::ranges::all_of(pod.amounts(), [&](const auto& one) {
+    const auto& [name, amount] = one;
+    const std::int64_t soon = room == Room::kSoon ? node.leaving.Get(name) : 0;
+    return amount <= 0 || node.free.Get(name) + soon >= amount;
+  });
+}
+
 // Plays through what would be, one pod at a time.
 class DryRun {
  public:
@@ -35,13 +48,16 @@ class DryRun {
     for (const ElasticRole& role : roles) sizes_.push_back(role.now);
     whys_.resize(roles.size());
     waits_.resize(roles.size());
-    ForgetTheHopeless();
+    lacks_.resize(roles.size());
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) by_name_.emplace(cluster_.nodes[i].name, i);
     for (std::size_t i = 0; i < roles_.size(); ++i) PlacePending(i);
+    ForgetTheHopeless();
   }
 
   std::vector<Change> Run() {
     while (ShrinkOne()) {
     }
+    PlaceWaiting();
     while (GrowOne()) {
     }
     std::vector<Change> changes;
@@ -68,9 +84,12 @@ class DryRun {
       }
     }
     for (std::size_t i = 0; i < roles_.size(); ++i) {
+      if (lacks_[i] > 0 && !Fits(emptied, Several(roles_[i].each, lacks_[i]))) {
+        cluster_.requested.Add(roles_[i].each, -lacks_[i]);
+        lacks_[i] = 0;
+      }
       if (!roles_[i].waits) continue;
-      const std::vector<Resources> pods(static_cast<std::size_t>(roles_[i].least), roles_[i].each);
-      waits_[i] = Fits(emptied, pods);
+      waits_[i] = Fits(emptied, Several(roles_[i].each, roles_[i].least));
       if (!waits_[i]) cluster_.requested.Add(roles_[i].each, -roles_[i].now);
     }
     std::erase_if(waiting_, [&](const WaitingPods& job) {
@@ -80,16 +99,20 @@ class DryRun {
     });
   }
 
+  static std::vector<Resources> Several(const Resources& pod, int count) {
+    return {static_cast<std::size_t>(count), pod};
+  }
   static bool Fits(std::vector<Node> nodes, const std::vector<Resources>& pods) {
     return std::ranges::all_of(pods, [&](const Resources& pod) { return Place(nodes, pod); });
   }
 
-  static Node* FindNode(std::vector<Node>& nodes, const std::string& name) {
-    const auto found = std::ranges::find(nodes, name, &Node::name);
-    return found == nodes.end() ? nullptr : &*found;
+  Node* FindNode(std::vector<Node>& nodes, const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : &nodes[found->second];
   }
 
-  // Pods that have no node yet get theirs before anybody grows; those that find none are taken back.
+  // Pods that have no node yet get theirs before anybody grows; those beyond the least that find none are
+  // taken back.
   void PlacePending(std::size_t i) {
     const ElasticRole& role = roles_[i];
     if (role.waits) return;
@@ -97,10 +120,13 @@ class DryRun {
       const auto index = static_cast<std::size_t>(pod);
       if (index < role.pods.size() && !role.pods[index].empty()) continue;
       if (Place(cluster_.nodes, role.each)) continue;
-      const int fewer = std::max(pod, role.least);
-      if (role.pods.empty() || fewer >= sizes_[i]) return;
-      cluster_.requested.Add(role.each, fewer - sizes_[i]);
-      sizes_[i] = fewer;
+      if (pod < role.least) {
+        ++lacks_[i];
+        continue;
+      }
+      if (role.pods.empty()) return;
+      cluster_.requested.Add(role.each, pod - sizes_[i]);
+      sizes_[i] = pod;
       whys_[i] = "the pods beyond find no node";
       return;
     }
@@ -157,14 +183,16 @@ class DryRun {
     return FindHomeless();
   }
 
-  bool SomebodyWaits() const { return !waiting_.empty() || std::ranges::find(waits_, true) != waits_.end(); }
+  bool SomebodyWaits() const {
+    return !waiting_.empty() || std::ranges::find(waits_, true) != waits_.end() ||
+           std::ranges::any_of(lacks_, [](int lack) { return lack > 0; });
+  }
 
   // A job that waits and does not fit anywhere, though there is enough of everything on the whole.
   Shortage FindHomeless() const {
     std::vector<Node> nodes = cluster_.nodes;
     for (std::size_t i = 0; i < roles_.size(); ++i) {
-      if (!waits_[i]) continue;
-      for (int pod = 0; pod < sizes_[i]; ++pod) {
+      for (int pod = 0; pod < CountWaiting(i); ++pod) {
         if (!Place(nodes, roles_[i].each)) return NoPlaceFor(roles_[i].job, roles_[i].each);
       }
     }
@@ -175,6 +203,9 @@ class DryRun {
     }
     return {};
   }
+
+  // Pods of the role that others make room for.
+  int CountWaiting(std::size_t i) const { return waits_[i] ? sizes_[i] : lacks_[i]; }
 
   static Shortage NoPlaceFor(const std::string& job, const Resources& pod) {
     Shortage shortage{.why = StrCat(job, " waits for room")};
@@ -188,7 +219,7 @@ class DryRun {
   static bool Place(std::vector<Node>& nodes, const Resources& pod) {
     Node* best = nullptr;
     for (Node& node : nodes) {
-      if (!node.free.Holds(pod)) continue;
+      if (!Holds(node, pod, Room::kSoon)) continue;
       if (best == nullptr || node.free.Get(kCpu) < best->free.Get(kCpu)) best = &node;
     }
     if (best == nullptr) return false;
@@ -198,8 +229,17 @@ class DryRun {
 
   // ---- more
 
+  // What is free is theirs who wait; the others grow into the rest.
+  void PlaceWaiting() {
+    for (std::size_t i = 0; i < roles_.size(); ++i) {
+      for (int pod = 0; pod < CountWaiting(i); ++pod) Place(cluster_.nodes, roles_[i].each);
+    }
+    for (const WaitingPods& job : waiting_) {
+      for (const Resources& pod : job.pods) Place(cluster_.nodes, pod);
+    }
+  }
+
   bool GrowOne() {
-    if (SomebodyWaits()) return false;  // what is free is theirs
     std::optional<std::size_t> chosen;
     for (std::size_t i = 0; i < roles_.size(); ++i) {
       const ElasticRole& role = roles_[i];
@@ -222,14 +262,17 @@ class DryRun {
       if (amount > 0 && cluster_.requested.Get(name) + amount > LimitOf(cluster_, name, limits_))
         return false;
     }
-    return std::ranges::any_of(cluster_.nodes, [&](const Node& node) { return node.free.Holds(pod); });
+    return std::ranges::any_of(cluster_.nodes,
+                               [&](const Node& node) { return Holds(node, pod, Room::kNow); });
   }
 
   Cluster cluster_;
   const std::vector<ElasticRole>& roles_;
   std::vector<WaitingPods> waiting_;
   const Limits& limits_;
-  std::vector<bool> waits_;  // by role
+  std::map<std::string, std::size_t, std::less<>> by_name_;  // of nodes
+  std::vector<bool> waits_;                                  // by role
+  std::vector<int> lacks_;                                   // pods below the least that find no node
   std::vector<int> sizes_;
   std::vector<std::string> whys_;
 };

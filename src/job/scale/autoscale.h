@@ -16,13 +16,15 @@ namespace trainyard::job::scale {
 
 struct Node {
   std::string name;
-  Resources free;  // what it has and the pods that are bound to it have not taken
+  Resources free;        // what it has and the pods that are bound to it have not taken
+  Resources leaving;     // what pods that are told to go still take
+  std::string only_for;  // pods that ask for this alone go there; empty: all
   bool operator==(const Node&) const = default;
 };
 
 struct Cluster {
   Resources total;      // of all nodes that take pods
-  Resources requested;  // by all pods that have not ended, bound or not
+  Resources requested;  // by all pods that stay or are to come, bound or not
   std::vector<Node> nodes;
   bool operator==(const Cluster&) const = default;
 };

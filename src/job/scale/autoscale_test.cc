@@ -1,5 +1,7 @@
 #include "job/scale/autoscale.h"
 
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rapidcheck/gtest.h"
@@ -157,6 +159,81 @@ TEST(PlanScaling, KeepsRoomForPodsThatAreOnTheirWay) {
   scene.cluster.requested.Add("cpu", 2 * kCpu);
   scene.Add("b", 1, 8, 1);
   EXPECT_THAT(scene.Plan(), IsEmpty()) << "the two that are free are taken";
+}
+
+TEST(PlanScaling, TakesTheRoomOfThoseWhoLeaveForGiven) {
+  Scene scene(1);
+  scene.Add("a", 1, 4, 2).settled = false;  // two have just been told to go, and take their time
+  scene.cluster.nodes[0].free.Add("cpu", -2 * kCpu);
+  scene.cluster.nodes[0].leaving.Add("cpu", 2 * kCpu);
+  scene.waiting.push_back({.job = "new", .pods = {{{"cpu", 2 * kCpu}}}});
+  scene.cluster.requested.Add("cpu", 2 * kCpu);
+  EXPECT_THAT(scene.Plan(), IsEmpty()) << "it has given way already";
+}
+
+TEST(PlanScaling, DoesNotGrowIntoRoomThatIsNotFreeYet) {
+  Scene scene(1);
+  scene.Add("a", 1, 4, 2);
+  scene.cluster.nodes[0].free.Add("cpu", -2 * kCpu);
+  scene.cluster.nodes[0].leaving.Add("cpu", 2 * kCpu);
+  EXPECT_THAT(scene.Plan(), IsEmpty());
+}
+
+TEST(PlanScaling, GrowsBesideAPodThatWaitsForSomethingElseThanRoom) {
+  Scene scene(2);
+  scene.Add("a", 1, 8, 2);
+  scene.waiting.push_back({.job = "odd", .pods = {{{"cpu", kCpu}}}});
+  scene.cluster.requested.Add("cpu", kCpu);
+  EXPECT_THAT(scene.Plan(), ElementsAre("a: 2 -> 7, the cluster has room"))
+      << "what is free is the pod's first";
+}
+
+TEST(PlanScaling, DoesNotShrinkForARoleThatFitsNowhereThoughItsJobHasBegun) {
+  Scene scene(2);
+  scene.Add("a", 1, 8, 6);
+  ElasticRole& giant = scene.Add("giant", 1, 3, 0);
+  giant.now = 1;
+  giant.pods = {""};
+  giant.each = {{"cpu", 100 * kCpu}};
+  giant.settled = giant.waits = false;
+  scene.cluster.requested.Add("cpu", 100 * kCpu);
+  EXPECT_THAT(scene.Plan(), ElementsAre("a: 6 -> 8, the cluster has room"));
+}
+
+TEST(PlanScaling, MakesRoomForARoleThatHasNotItsLeast) {
+  Scene scene(2);
+  scene.Add("a", 1, 8, 7);
+  ElasticRole& role = scene.Add("b", 2, 4, 1);
+  role.now = 2;
+  role.pods.resize(2);
+  role.settled = false;
+  scene.cluster.requested.Add("cpu", kCpu);
+  scene.limits.max_load = 1.2;  // there is enough of everything, but nowhere to go
+  EXPECT_THAT(scene.Plan(), ElementsAre("a: 7 -> 6, b waits for room"));
+}
+
+TEST(PlanScaling, SendsOnlyWhoAsksForItToANodeThatIsKeptForIt) {
+  Scene scene(2);
+  scene.cluster.nodes[1].only_for = "gpu";
+  scene.cluster.nodes[1].free.Add("gpu", 2 * kCpu);
+  scene.cluster.total.Add("gpu", 2 * kCpu);
+  scene.Add("a", 1, 8, 1);
+  ElasticRole& gpu = scene.Add("b", 1, 8, 1);
+  gpu.each.Add("gpu", kCpu);
+  gpu.pods = {"node-1"};
+  scene.cluster.nodes[1].free.Add("gpu", -kCpu);
+  scene.cluster.requested.Add("gpu", kCpu);
+  EXPECT_THAT(scene.Plan(),
+              ElementsAre("a: 1 -> 3, the cluster has room", "b: 1 -> 2, the cluster has room"));
+}
+
+TEST(Resources, HaveNoSumThatDoesNotFit) {
+  Resources sum{{"cpu", std::numeric_limits<std::int64_t>::max()}};
+  sum.Add(sum);
+  sum.Add(sum, 3);
+  EXPECT_EQ(sum.Get("cpu"), std::numeric_limits<std::int64_t>::max());
+  sum.Add(sum, -5);
+  EXPECT_LE(sum.Get("cpu"), 0);
 }
 
 TEST(PlanScaling, LeavesARoleAloneThatCannotChange) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kInstant = 1e-9;
+constexpr double kMostSeconds = 1e9;
 const Resources kOnePod = {{"cpu", 1000}};
 
 std::optional<double> ParseSeconds(std::string_view text) {
@@ -80,8 +81,11 @@ class Simulation {
       RemoveGone();
       Schedule();
       if (options_.elastic && now_ + kInstant >= next_pass_) {
+        // As long as nothing happens it would decide the same again.
+        const int before = changes_;
         Autoscale();
-        next_pass_ += options_.period;
+        awake_ = changes_ != before;
+        next_pass_ = now_ + options_.period;
         Schedule();
       }
       Advance(NextEvent());
@@ -127,13 +131,15 @@ class Simulation {
       Node node{.name = StrCat(i)};
       node.free.Add(kOnePod, free_[i]);
       cluster.total.Add(kOnePod, options_.pods_per_node);
-      cluster.requested.Add(kOnePod, options_.pods_per_node - free_[i]);
       cluster.nodes.push_back(std::move(node));
     }
     std::vector<ElasticRole> roles;
     std::vector<Job*> of_roles;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       Job& job = jobs_[i];
+      for (const Pod& pod : job.pods) {
+        if (pod.gone != kNever) cluster.nodes[static_cast<std::size_t>(pod.node)].leaving.Add(kOnePod);
+      }
       if (!job.Lives(now_)) continue;
       ElasticRole role{.job = StrCat(i),
                        .role = "trainer",
@@ -146,7 +152,7 @@ class Simulation {
       }
       role.waits = role.pods.empty();
       role.settled = static_cast<int>(job.pods.size()) == job.size && job.CountWorking(now_) == job.size;
-      cluster.requested.Add(kOnePod, job.size - static_cast<int>(role.pods.size()));
+      cluster.requested.Add(kOnePod, job.size);
       roles.push_back(std::move(role));
       of_roles.push_back(&job);
     }
@@ -168,7 +174,7 @@ class Simulation {
   // ---- time
 
   double NextEvent() const {
-    double next = options_.elastic ? next_pass_ : kNever;
+    double next = options_.elastic && awake_ ? next_pass_ : kNever;
     for (const Job& job : jobs_) {
       if (job.ended != kNever) {
         for (const Pod& pod : job.pods) next = std::min(next, pod.gone);
@@ -186,6 +192,10 @@ class Simulation {
 
   void Advance(double next) {
     const double time = next - now_;
+    if (next + kInstant < next_pass_ || !awake_) {  // something else than the autoscaler's turn comes
+      awake_ = true;
+      next_pass_ = std::max(next_pass_, next);
+    }
     for (Job& job : jobs_) {
       if (job.ended != kNever) continue;
       if (const double speed = job.Speed(now_); speed > 0) {
@@ -223,13 +233,15 @@ class Simulation {
   double begin_ = 0;
   double now_ = 0;
   double next_pass_ = 0;
-  double used_ = 0;  // seconds of pods
+  bool awake_ = true;  // the autoscaler has something to look at
+  double used_ = 0;    // seconds of pods
   int changes_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<std::vector<ReplayJob>> ParseReplayJobs(std::string_view csv) {
+  if (csv.starts_with("\xEF\xBB\xBF")) csv.remove_prefix(3);  // some editors begin a file so
   std::vector<ReplayJob> jobs;
   int number = 0;
   bool first = true;
@@ -248,10 +260,11 @@ absl::StatusOr<std::vector<ReplayJob>> ParseReplayJobs(std::string_view csv) {
     const auto least = ParseNumber<int>(Trim(fields[1]));
     const auto most = ParseNumber<int>(Trim(fields[2]));
     const auto work = ParseSeconds(Trim(fields[3]));
-    if (!arrival) return wrong("the arrival is no number of seconds");
+    if (!arrival || *arrival > kMostSeconds) return wrong("the arrival is no number of seconds up to 1e9");
     if (!least || *least < 1) return wrong("the min is no number of pods");
     if (!most || *most < *least) return wrong("the max is no number of pods, or is below the min");
-    if (!work || *work <= 0) return wrong("the work is no number of seconds");
+    if (!work || *work <= 0 || *work > kMostSeconds)
+      return wrong("the work is no number of seconds up to 1e9");
     jobs.push_back({.arrival = *arrival, .least = *least, .most = *most, .work = *work});
   }
   if (jobs.empty()) return absl::InvalidArgumentError("there is no job in it");

@@ -69,10 +69,10 @@ TEST(ParseReplayJobs, SaysWhichLineIsWrong) {
   const std::pair<std::string_view, std::string_view> rows[] = {
       {"", "there is no job in it"},
       {"0,1,2\n", "line 1: a job has four fields: arrival, min, max, work"},
-      {"0,1,2,3\nx,1,2,3\n", "line 2: the arrival is no number of seconds"},
+      {"0,1,2,3\nx,1,2,3\n", "line 2: the arrival is no number of seconds up to 1e9"},
       {"0,0,2,3", "line 1: the min is no number of pods"},
       {"0,3,2,3", "line 1: the max is no number of pods, or is below the min"},
-      {"0,1,2,nan", "line 1: the work is no number of seconds"},
+      {"0,1,2,nan", "line 1: the work is no number of seconds up to 1e9"},
   };
   for (const auto& [csv, message] : rows) EXPECT_EQ(Message(ParseReplayJobs(csv).status()), message) << csv;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,9 +18,18 @@ class Resources {
     const auto found = amounts_.find(name);
     return found == amounts_.end() ? 0 : found->second;
   }
-  void Add(const std::string& name, std::int64_t amount) { amounts_[name] += amount; }
+  // More than fits is the most that does.
+  void Add(const std::string& name, std::int64_t amount) {
+    std::int64_t& sum = amounts_[name];
+    if (__builtin_add_overflow(sum, amount, &sum)) sum = amount > 0 ? kMost : -kMost;
+  }
   void Add(const Resources& other, std::int64_t times = 1) {
-    for (const auto& [name, amount] : other.amounts_) amounts_[name] += amount * times;
+    for (const auto& [name, amount] : other.amounts_) {
+      std::int64_t product = 0;
+      if (__builtin_mul_overflow(amount, times, &product))
+        product = (amount > 0) == (times > 0) ? kMost : -kMost;
+      Add(name, product);
+    }
   }
   // Whether there is as much of everything as the other has.
   bool Holds(const Resources& other) const {
@@ -32,6 +42,7 @@ class Resources {
   bool operator==(const Resources&) const = default;
 
  private:
+  static constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::map<std::string, std::int64_t, std::less<>> amounts_;
 };
 

@@ -277,6 +277,8 @@ void ParseRest(const Document& pod, PodSpec& spec) {
     spec.active_deadline = absl::Seconds(*deadline);
   }
   spec.host_network = BoolAt(pod, {"spec", "hostNetwork"});
+  spec.cluster_names =
+      !spec.host_network || StringAt(pod, {"spec", "dnsPolicy"}) == "ClusterFirstWithHostNet";
   spec.service_links = BoolAt(pod, {"spec", "enableServiceLinks"}, true);
   ForEach(pod, {"spec", "hostAliases"}, [&](const Document& alias) {
     spec.host_aliases.push_back({.address = Str(alias, {"ip"}), .names = Strings(alias, {"hostnames"})});

@@ -182,6 +182,7 @@ struct PodSpec {
   absl::Duration grace = absl::Seconds(30);
   std::optional<absl::Duration> active_deadline;
   bool host_network = false;
+  bool cluster_names = true;  // names of services resolve in it
   bool service_links = true;
   std::vector<HostAlias> host_aliases;
   std::vector<std::string> readiness_gates;

@@ -38,7 +38,8 @@ absl::Status PodWorker::PrepareSandbox() {
       spec_.hostname_is_fqdn && !fqdn.empty() && fqdn.size() < 64 ? fqdn : spec_.Hostname();
   return WriteShimConfig(folder_, {.machine = context_.machine,
                                    .hostname = spec_.host_network ? "" : hostname,
-                                   .address = spec_.host_network ? "" : address_});
+                                   .address = spec_.host_network ? "" : address_,
+                                   .hosts = spec_.cluster_names});
 }
 
 absl::Status PodWorker::RefreshVolumes() {
@@ -54,7 +55,7 @@ absl::Status PodWorker::RefreshVolumes() {
 }
 
 void PodWorker::WriteHosts() {
-  if (spec_.host_network) return;
+  if (!spec_.cluster_names) return;
   std::string text = RenderHosts(spec_, address_, context_.names);
   if (text == hosts_) return;
   const absl::Status written = WriteInPlace(folder_.Hosts(), text);

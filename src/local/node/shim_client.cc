@@ -60,7 +60,7 @@ absl::Status WriteShimConfig(const PodFolder& folder, const ShimConfig& config) 
   shim::MessageWriter message(shim::kPod);
   message.Add(key::kNamespaces, config.machine.namespaces)
       .Add(key::kOwnPids, config.machine.own_pids ? 1 : 0)
-      .Add(key::kHosts, namespaces && !config.address.empty() ? 1 : 0)
+      .Add(key::kHosts, namespaces && config.hosts ? 1 : 0)
       .Add(key::kDevices, namespaces ? 1 : 0)
       .Add(key::kHostname, namespaces ? config.hostname : "");
   if (config.machine.bind_filter) message.Add(key::kAddress, config.address);

@@ -22,6 +22,7 @@ struct ShimConfig {
   const Machine& machine;
   std::string hostname;
   std::string address;  // empty: the machine's
+  bool hosts = true;    // it has names of its own
 };
 absl::Status WriteShimConfig(const PodFolder& folder, const ShimConfig& config);
 

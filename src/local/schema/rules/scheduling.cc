@@ -31,6 +31,19 @@ void CheckTolerations(const Document& spec, const FieldPath& path, Causes& cause
   });
 }
 
+// A node has one field to be found by, and it is compared with one value.
+void CheckNodeField(const Document& item, const FieldPath& at, std::size_t values, Causes& causes) {
+  const std::string_view what = StringAt(item, {"operator"});
+  const std::string_view key = StringAt(item, {"key"});
+  if (key != "metadata.name")
+    causes.Invalid(at.Child("key"), Document(key), "not a valid field selector key");
+  if (what != "In" && what != "NotIn")
+    causes.Invalid(at.Child("operator"), Document(what), "not a valid selector operator");
+  else if (values > 1)
+    causes.Required(at.Child("values"),
+                    "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
+}
+
 void CheckNodeTerm(const Document& term, const FieldPath& path, Causes& causes) {
   for (const std::string_view list : {"matchExpressions", "matchFields"}) {
     ForEachItem(term, list, path, [&](const Document& item, const FieldPath& at) {
@@ -47,6 +60,7 @@ void CheckNodeTerm(const Document& term, const FieldPath& path, Causes& causes) 
       if ((what == "Gt" || what == "Lt") && count == 1 && !ParseNumber<std::int64_t>(Text(values->front())))
         causes.Invalid(at.Child("values"), values->front(), "must be a whole number for 'Lt' and 'Gt'");
       if (list == "matchExpressions") CheckName(item, "key", at, kube::FindQualifiedNameProblem, causes);
+      if (list == "matchFields") CheckNodeField(item, at, count, causes);
     });
   }
 }
