@@ -52,7 +52,9 @@ def bad_jobs():
         (aijob("odd-env", with_containers({**main, "env": {"A": "1"}})), CONTAINERS + "[0].env: "),
         (aijob("odd-label", trainer(template={**one["template"], "metadata": {"labels": {"a": 1}}})),
          TRAINER + ".template.metadata.labels.a: "),
-        (aijob("negative", trainer(replicas=-1)), TRAINER + ".replicas: must be a whole number from 0 to 100000, not -1"),
+        # A server with a scale subresource looks at the trainers itself.
+        (aijob("negative", {"pserver": {**one, "replicas": -1}}),
+         SPECS + ".pserver.replicas: must be a whole number from 0 to 100000, not -1"),
         (aijob("too-many", trainer(replicas=100001)), TRAINER + ".replicas: "),
         (aijob("nobody", {"a": role("exit 0", 0), "b": role("exit 0", 0)}), SPECS + ": there is no pod to run"),
         (aijob("negative-limit", trainer(restartLimit=-1)), TRAINER + ".restartLimit: "),
@@ -136,16 +138,17 @@ class BadObjects(AiJobCase):
                 self.assertIn("spec.", done.stderr)
 
     def test_that_become_so_while_they_run_or_restart_fail_and_leave_nothing(self):
-        self.submit(aijob("turns-bad", {"trainer": role(FOREVER, 2)}),
+        self.submit(aijob("turns-bad", {"pserver": role(FOREVER, 2)}),
                     aijob("turns-null", {"trainer": role(FOREVER, 2), "pserver": role(FOREVER)}),
-                    aijob("turns-late", {"trainer": role("exit 3", policy="Always")}))
+                    aijob("turns-late", {"pserver": role("exit 3", policy="Always")}))
         self.await_phase("turns-bad", "Running")
         self.await_phase("turns-null", "Running")
-        eventually(lambda: self.restarts("turns-late").get("trainer") == 2, "it to wait before it is made again")
-        self.patch("turns-bad", {"replicaSpecs": {"trainer": {"replicas": -3}}})
-        self.patch("turns-late", {"replicaSpecs": {"trainer": {"replicas": -3}}})
+        eventually(lambda: self.restarts("turns-late").get("pserver") == 2, "it to wait before it is made again")
+        self.patch("turns-bad", {"replicaSpecs": {"pserver": {"replicas": -3}}})
+        self.patch("turns-late", {"replicaSpecs": {"pserver": {"replicas": -3}}})
         self.kubectl("patch", "aitj", "turns-null", "--type=json", "-p", '[{"op": "replace", "path": "/spec/replicaSpecs/pserver", "value": null}]')
-        for name, field in (("turns-bad", TRAINER + ".replicas"), ("turns-late", TRAINER + ".replicas"), ("turns-null", SPECS + ".pserver")):
+        for name, field in (("turns-bad", SPECS + ".pserver.replicas"), ("turns-late", SPECS + ".pserver.replicas"),
+                            ("turns-null", SPECS + ".pserver")):
             with self.subTest(name):
                 held = current(self.await_phase(name, "Failed"))
                 self.assertEqual((held["reason"], held["message"].split(":")[0]), ("InvalidSpec", field))
@@ -173,7 +176,7 @@ class Forged(AiJobCase):
                             "ready": "many", "phase": "Perfect", "RestartReplicaName": "\u00e4", "startTime": "2001-01-01T00:00:00Z",
                             "restarts": {"trainer": {"attempts": "x:y", "count": -5}}, "members": {"epoch": -7},
                             "ending": {"phase": "Somehow"}, "replicaStatuses": {"trainer": {
-                                "completedIndexes": "no", "failedIndexes": "9999999999", "active": -7, "size": -1,
+                                "completedIndexes": "no", "failedIndexes": "9999999999", "succeeded": -7, "size": -1,
                                 "restartScope": "Some", "creationErrors": {"-1": "2001-01-01T00:00:00Z", "x": "2001-01-01T00:00:00Z"}}}},
             "of-huge-attempts": {"restarts": {"trainer": {"attempts": "0-1:2147483647", "count": 9223372036854775807,
                                                           "settled": 9223372036854775807}}},

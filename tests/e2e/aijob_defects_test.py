@@ -97,7 +97,7 @@ class Defects(AiOperatorCase):
         self.cluster.kubectl("delete", "aitj", "d02-there", "-n", "d02-other")
 
     def test_03_a_malformed_job_does_not_end_the_operator(self):
-        self.submit(aijob("d03-null", {"trainer": None}), aijob("d03-negative", {"trainer": {**role("exit 0"), "replicas": -1}}),
+        self.submit(aijob("d03-null", {"trainer": None}), aijob("d03-negative", {"pserver": {**role("exit 0"), "replicas": -1}}),
                     aijob("d03-none", {}), aijob("d03-gone", {"trainer": role(self.behind("d03")), "pserver": role(FOREVER)}))
         first = self.start().await_ready()
         for name in ("d03-null", "d03-negative", "d03-none"):

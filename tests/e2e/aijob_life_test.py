@@ -50,9 +50,7 @@ def python(program):
 class Pods(AiJobCase):
     def printed(self, pod, container="aitj-main"):
         """What the process of a container prints."""
-        def lines():
-            return self.kubectl("logs", pod["metadata"]["name"], "-c", container, check=False).stdout.splitlines()[:1]
-        return json.loads(eventually(lines, "what the process prints")[0])
+        return json.loads(eventually(lambda: self.logs(pod, container).splitlines()[:1], "what the process prints")[0])
 
     def test_and_services_are_made_for_every_index_with_the_names_and_labels_of_the_original(self):
         trainer = role(FOREVER, 2, container={"ports": [PORT, {"name": "web", "containerPort": 80}]})
@@ -118,7 +116,7 @@ class Pods(AiJobCase):
                   "TRAININGJOB_REPLICA_INDEX": "0", "TRAININGJOB_SERVICE": "told-pserver-0." + here}
         for which, container, own in (("my-trainer-1", "aitj-main", {**trainer, "TRAININGJOB_PORTS": "2222,3333"}),
                                       ("my-trainer-1", "beside", {**trainer, "TRAININGJOB_PORTS": ""}),
-                                      ("my-trainer-1", "before", trainer),
+                                      ("my-trainer-1", "before", {**trainer, "TRAININGJOB_PORTS": ""}),
                                       ("pserver-0", "aitj-main", {**server, "TRAININGJOB_PORTS": ""})):
             with self.subTest(which, container=container):
                 self.assertEqual(self.printed(pods[which], container), {**everybody, **own})
@@ -134,9 +132,13 @@ class Pods(AiJobCase):
 
     def test_with_the_network_of_their_node_still_find_names(self):
         def host(**more):
-            return role("exit 0", pod={"hostNetwork": True, **more})
-        self.submit(aijob("host", {"unset": host(), "set": host(dnsPolicy="Default"), "own": role("exit 0")}, cleanPodPolicy="None"))
+            return role("until getent hosts ${OWN_INSTANCES}; do sleep 0.05; done" if not more else "exit 0",
+                        pod={"hostNetwork": True, **more})
+        self.submit(aijob("host", {"unset": host(), "set": host(dnsPolicy="Default"), "own": role(self.behind("host"))}, cleanPodPolicy="None"))
+        eventually(lambda: self.counts("host", "unset").get("succeeded") == 1, "the other to be found by its name")
+        self.open_gate("host")
         self.await_phase("host", "Succeed")
+        self.assertIn("host-own-0." + self.namespace, self.logs(self.pods_of("host")["unset-0"]))
         policies = {which: pod["spec"].get("dnsPolicy") for which, pod in self.pods_of("host").items()}
         self.assertEqual((policies["unset-0"], policies["set-0"]), ("ClusterFirstWithHostNet", "Default"))
         self.assertIn(policies["own-0"], ("ClusterFirst", None))
@@ -263,6 +265,24 @@ class Life(AiJobCase):
         self.await_running("scaled", "evaluator-0", "trainer-0", "trainer-1")
         self.open_gate("scaled")
         self.assertEqual(self.await_phase("scaled", "Succeed")["status"]["restartTotal"], 0)
+
+    def test_is_not_ended_by_a_size_that_cannot_be(self):
+        self.submit(aijob("workers", {"worker": role(self.behind("sizes"), 2)}, faultTolerant=True),
+                    aijob("fixed", {"trainer": role(self.behind("sizes"), 2, edlPolicy="Never")}),
+                    aijob("paused", {"trainer": role(self.behind("sizes"))}, faultTolerant=True))
+        for name in ("workers", "fixed", "paused"):
+            self.await_phase(name, "Running")
+        self.kubectl("scale", "aitj", "workers", "--replicas=3")  # which is about trainers, and it has none
+        self.kubectl("scale", "aitj", "fixed", "paused", "--replicas=0")
+        eventually(lambda: self.message("fixed") == "all 2 pods run; trainer has 2 pods, not 0: edlPolicy is Never", "it to say so")
+        eventually(lambda: self.message("paused") == "there is no pod to run: all have 0 replicas" and not self.pods_of("paused"),
+                   "its pod to go")
+        self.kubectl("scale", "aitj", "paused", "--replicas=1")
+        self.await_phase("paused", "Running")
+        eventually(lambda: self.job("workers")["status"]["observedGeneration"] == 2, "it to be looked at")
+        self.assertEqual(self.running("workers"), ["worker-0", "worker-1"])
+        self.open_gate("sizes")
+        self.await_end("Succeed", "workers", "fixed", "paused")
 
     def test_of_the_shape_that_the_originals_example_has_works(self):
         """A single trainer that is found by its node's network, with a codes' list and policies of every kind."""

@@ -184,7 +184,8 @@ class Scopes(AiJobCase):
                                  {s: "1" if s in replaced else "0" for s in self.SEATS})
                 saved = {"%s-%s.%s" % (name, s, self.namespace) for s in replaced - {"trainer-1"}}
                 self.assertEqual(set(self.lines(name + ".saved")), saved)
-                self.assertEqual(self.starts(name), {"%s-%s" % (name, s): 2 if s in replaced else 1 for s in self.SEATS})
+                starts = {"%s-%s" % (name, s): 2 if s in replaced else 1 for s in self.SEATS}
+                eventually(lambda: self.starts(name) == starts, "starts %s" % starts)
                 # None is made before the last of the past is gone.
                 events = [(version(pod), what, pod["metadata"]["uid"]) for what, pod in list(self.pods.events)
                           if pod["metadata"]["name"].startswith(name + "-")]

@@ -177,8 +177,9 @@ class JobCase(ClusterCase):
     def patch(self, name, spec, *flags):
         self.kubectl("patch", self.short_name, name, "--type", "merge", "-p", json.dumps({"spec": spec}), *flags)
 
-    def logs(self, pod):
-        return self.kubectl("logs", pod["metadata"]["name"]).stdout
+    def logs(self, pod, container=None):
+        container = container or pod["spec"]["containers"][0]["name"]
+        return self.kubectl("logs", pod["metadata"]["name"], "-c", container, check=False).stdout
 
     # ---- what is seen
 

@@ -36,7 +36,11 @@ from real_server import assets
 ELSEWHERE = {tfjob_outages_test.InTheCluster}
 # Pods that are processes of one machine have loopback addresses, which a real server does not take as endpoints.
 # And a home folder is only the embedded cluster's.
-NOT_HERE = {"test_find_each_other_by_the_addresses_of_tf_config": "a real server takes no loopback address as an endpoint",
+NO_ENDPOINT = "a real server takes no loopback address as an endpoint"
+NOT_HERE = {"test_find_each_other_by_the_addresses_of_tf_config": NO_ENDPOINT,
+            "test_find_each_other_by_the_names_that_they_are_told": NO_ENDPOINT,
+            "test_with_the_network_of_their_node_still_find_names": NO_ENDPOINT,
+            "test_13_names_in_variables_resolve_conditions_are_bounded_and_services_go": NO_ENDPOINT,
             "test_jobs_of_the_embedded_cluster_are_found_by_its_home": "there is no embedded cluster"}
 PROCESS_NODES = None
 _clusters = {}  # by flags; it takes seconds to start one
@@ -62,7 +66,7 @@ def on_a_real_server(case):
 
     made = type(stem + case.__name__ + "OnARealServer", (case,),
                 {"on_real_server": True, "setUpClass": classmethod(set_up_class), "__module__": __name__,
-                 "logs": lambda self, pod: self.cluster.logs(pod)})
+                 "logs": lambda self, pod, container=None: self.cluster.logs(pod, container)})
     for name in NOT_HERE.keys() & set(dir(case)):
         setattr(made, name, unittest.skip("SKIPPED: " + NOT_HERE[name])(getattr(case, name)))
     return made

@@ -54,9 +54,9 @@ class RealCluster(RealServer):
                                 "trainyard.dev/node-state" + ("=" + state if state else "-"), check=False)
         return self.kubectl(verb, node, check=False)
 
-    def logs(self, pod):
+    def logs(self, pod, container=None):
         """What the last run of its container printed; a real server asks kubelets, and ours have no port."""
-        folder = os.path.join(self.home, "pods", pod["metadata"]["uid"], "logs", pod["spec"]["containers"][0]["name"])
+        folder = os.path.join(self.home, "pods", pod["metadata"]["uid"], "logs", container or pod["spec"]["containers"][0]["name"])
         runs = sorted(glob.glob(os.path.join(folder, "*.log")), key=lambda path: int(os.path.basename(path).split(".")[0]))
         text = ""
         for line in open(runs[-1], encoding="utf-8") if runs else ():
