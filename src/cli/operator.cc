@@ -40,6 +40,7 @@ void EndSoon() {
 }
 
 constexpr std::int64_t kMostWorkers = 256;
+constexpr absl::Duration kLongestLease = absl::Hours(24);
 
 // What a burst of work has left behind is given back after this at the latest.
 constexpr absl::Duration kTrimPeriod = absl::Seconds(10);
@@ -143,7 +144,10 @@ class OperatorCommand final : public Command {
     ShareHeap();
     const EndingSignals signals;  // before the first thread
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
-    TY_ASSIGN_OR_RETURN(auto running, ops::Operator::Start(*transport, Clock::System(), options_));
+    auto started = ops::Operator::Start(*transport, Clock::System(), options_);
+    if (absl::IsInvalidArgument(started.status())) return UsageError(std::string(Message(started.status())));
+    if (!started.ok()) return started.status();
+    auto running = *std::move(started);
     std::cerr << "trainyard: watching " << kinds_ << " at " << server
               << (options_.controller.ns.empty() ? "" : StrCat(" in namespace ", options_.controller.ns))
               << "\n";
@@ -176,6 +180,8 @@ class OperatorCommand final : public Command {
     if (qps_ && (*qps_ < 1 || *qps_ > 1'000'000))
       return UsageError("--kube-api-qps must be between 1 and 1000000");
     if (workers_ && *workers_ < 1) return UsageError("--thread-num must be at least 1");
+    if (lease_duration_ && *lease_duration_ > kLongestLease)
+      return UsageError("--leader-elect-lease-duration must be at most 24h");
     if (creating_period_ && *creating_period_ < absl::Seconds(1))
       return UsageError("--creating-duration-period must be at least 1s");
     if (verbosity_ && *verbosity_ < 0) return UsageError("--v must not be negative");

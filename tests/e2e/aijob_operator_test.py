@@ -77,12 +77,20 @@ class CommandLine(AiOperatorCase):
     def test_is_refused_where_it_is_wrong(self):
         for flags in (("--v", "-1"), ("--v", "much"), ("--master", "a b"), ("--master", "https://"), ("--thread-num", "0"),
                       ("--creating-duration-period", "0s"), ("--resync-period", "1ms"), ("--accelerators", "a b"),
-                      ("--accelerator-conditions", "?"), ("--namespace", "A B"), ("--leader-elect=perhaps",), ("--nonsense",)):
+                      ("--accelerator-conditions", "?"), ("--namespace", "A B"), ("--leader-elect=perhaps",), ("--nonsense",), ("--master", ":"),
+                      ("--leader-elect-lease-duration", "inf")):
             with self.subTest(flags):
                 done = subprocess.run([self.cluster.trainyard, "operator", "--kubeconfig", self.cluster.kubeconfig, *flags],
                                       capture_output=True, text=True, env=environment(), timeout=30, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
                 self.assertIn(flags[0].partition("=")[0], done.stderr)
+        for flags, part in ((("--metrics-bind-address", "x"), "'x'"), (("--health-probe-bind-address", "300.1.1.1:80"), "300.1.1.1"),
+                            (("--leader-elect", "--leader-elect-lease-duration", "1s"), "lease duration")):
+            with self.subTest(flags):
+                done = subprocess.run([self.cluster.trainyard, "operator", "--kubeconfig", self.cluster.kubeconfig, *flags],
+                                      capture_output=True, text=True, env=environment(), timeout=30, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertIn(part, done.stderr)
 
     def test_names_other_accelerators_and_their_signs(self):
         self.operator("--accelerators", "example.com/npu,example.com/tpu", "--accelerator-conditions", "NpuBroken",
