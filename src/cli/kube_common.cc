@@ -48,7 +48,8 @@ absl::StatusOr<kube::ClusterConfig> KubeFlags::LoadAt(const std::string& address
   config->server = url ? address : StrCat(known ? "https://" : "http://", address);
   const std::size_t host = config->server.find("//") + 2;
   while (config->server.size() > host && config->server.ends_with('/')) config->server.pop_back();
-  if (host == config->server.size() || config->server[host] == ':' || config->server.find_first_of("/?# \t", host) != std::string::npos) {
+  if (host == config->server.size() || config->server[host] == ':' ||
+      config->server.find_first_of("/?# \t", host) != std::string::npos) {
     return UsageError(StrCat("--master: '", Escaped(address), "' is no address: write HOST:PORT or a URL"));
   }
   return config;

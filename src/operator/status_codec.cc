@@ -82,7 +82,8 @@ job::IndexSet IndexesAt(const Document& document, Path path) {
 
 Array PrintConditions(const job::JobStatus& status, const ConditionSpelling& spelling) {
   Array out;
-  for (const job::Condition& condition : status.conditions) out.push_back(PrintCondition(condition, spelling));
+  for (const job::Condition& condition : status.conditions)
+    out.push_back(PrintCondition(condition, spelling));
   return out;
 }
 
@@ -110,8 +111,7 @@ void ParseRestarts(const Document& document, job::JobStatus& status) {
     role.restarts = LongAt(member.value(), {"count"});
     role.disruptions = LongAt(member.value(), {"disruptions"});
     role.settled = LongAt(member.value(), {"settled"});
-    role.attempts =
-        job::ParseAttempts(StringAt(member.value(), {"attempts"})).value_or(std::map<int, int>());
+    role.attempts = job::ParseAttempts(StringAt(member.value(), {"attempts"})).value_or(std::map<int, int>());
     role.last_cause = StringAt(member.value(), {"lastCause"});
     role.last_time = TimeAt(member.value(), {"lastTime"});
   }

@@ -101,11 +101,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   ::signal(SIGPIPE, SIG_IGN);
-  const absl::Status status = trainyard::Run({.kubeconfig = argv[1],
-                                              .home = argv[2],
-                                              .nodes = std::atoi(argv[3]),
-                                              .grace = absl::Seconds(std::atoi(argv[4])),
-                                              .capacity = trainyard::ParseCapacity(argc == 6 ? argv[5] : "")});
+  const absl::Status status =
+      trainyard::Run({.kubeconfig = argv[1],
+                      .home = argv[2],
+                      .nodes = std::atoi(argv[3]),
+                      .grace = absl::Seconds(std::atoi(argv[4])),
+                      .capacity = trainyard::ParseCapacity(argc == 6 ? argv[5] : "")});
   if (status.ok()) return 0;
   std::cerr << status << "\n";
   return 1;
