@@ -12,7 +12,7 @@ struct CreatePod {
   std::string role;  // the slug
   int index = 0;
   int attempt = 0;
-  std::vector<std::string> avoid = {};  // nodes that it is not to be on
+  std::vector<std::string> avoid;  // nodes that it is not to be on
   std::string why;
   bool operator==(const CreatePod&) const = default;
 };
