@@ -169,6 +169,7 @@ absl::StatusOr<ManyJobs> RunManyJobs(const Settings& settings, int jobs) {
     const JobWatch watch(load->transport(), ns);
     TY_ASSIGN_OR_RETURN(const auto kubelet, InstantKubelet::Start(load->kubeconfig(), ns, kContainer));
     std::vector<std::string> bodies;
+    bodies.reserve(static_cast<std::size_t>(jobs));
     for (int i = 0; i < jobs; ++i)
       bodies.push_back(trainyard::PrintJson(AiJob(StrCat("job-", i), {{"trainer", 2}, {"pserver", 2}})));
     const SteadyTime begin = Now();
