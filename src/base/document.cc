@@ -18,9 +18,13 @@ void AppendNumber(std::string& out, double number) {
     out += "null";
     return;
   }
+  if (number == 0) {  // also -0, which would come back as a whole number without its sign
+    out += '0';
+    return;
+  }
   std::array<char, 64> buffer{};
   const double magnitude = std::abs(number);
-  const bool plain = number == 0 || (magnitude >= 1e-6 && magnitude < 1e21);
+  const bool plain = magnitude >= 1e-6 && magnitude < 1e21;
   const auto format = plain ? std::chars_format::fixed : std::chars_format::scientific;
   const char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, format).ptr;
   const std::string_view digits(buffer.data(), static_cast<std::size_t>(end - buffer.data()));

@@ -57,6 +57,7 @@ TEST(ParseJson, BoundsTheDepth) {
 TEST(PrintJson, WritesNumbersAsPeopleDo) {
   EXPECT_EQ(PrintJson(Parse("[0.5,1.5e10,1e-7,1.25e25,-0.001,100.0]")),
             "[0.5,15000000000,1e-7,1.25e+25,-0.001,100]");
+  EXPECT_EQ(PrintJson(Parse("[0.0,-0.0,-0.0e3]")), "[0,0,0]");
 }
 
 TEST(ParseJson, ReadsEveryNumberToTheNearestDoubleSoThatItComesBack) {
