@@ -39,6 +39,7 @@ class Session {
     host_.options.max_body_bytes = 4096;
     host_.options.max_header_bytes = 2048;
     host_.options.max_stream_backlog_bytes = 256;
+    host_.options.relayed = [](std::string_view target) { return target.starts_with("/r"); };
     host_.tokens = [](std::string_view token) -> std::optional<Identity> {
       if (token != "t") return std::nullopt;
       return Identity{.user = "u"};
@@ -46,6 +47,7 @@ class Session {
     host_.handler = [this](ApiRequest request, std::unique_ptr<Responder> responder) {
       TY_CHECK(request.request.target.starts_with('/'), "a target begins with a slash");
       TY_CHECK(request.request.body.size() <= 4096, "a body is bounded");
+      if (request.body != nullptr) bodies_.push_back(std::move(request.body));
       Answer(std::move(responder));
     };
     if ((script_.Next() & 1) != 0) wire_.identity = Identity{.user = "u"};
@@ -112,6 +114,7 @@ class Session {
       late_.back()->Send({.body = "late"});
       late_.pop_back();
     }
+    if (how % 4 == 0) TakeBodies();
     for (const auto& writer : writers_) writer->Write(std::make_shared<const std::string>(how, 'y'));
     if (!writers_.empty() && how % 3 == 0) {
       if (how % 2 == 0) writers_.back()->Close();
@@ -120,12 +123,19 @@ class Session {
     return Settle(false);
   }
 
+  void TakeBodies() {
+    for (const auto& body : bodies_) {
+      TY_CHECK(body->Take().bytes.size() <= std::size_t{512} << 10, "what waits of a body is bounded");
+    }
+  }
+
   Bytes script_;
   FakeWire wire_;
   ConnectionHost host_;
   int wakes_ = 0;
   std::vector<std::unique_ptr<Responder>> late_;
   std::vector<std::shared_ptr<BodyWriter>> writers_;
+  std::vector<std::shared_ptr<RequestBody>> bodies_;
   std::unique_ptr<Connection> connection_;
 };
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/text.h"
+#include "local/api/proxy_target.h"
 
 namespace trainyard::local {
 namespace {
@@ -18,11 +19,11 @@ struct Batch {
 };
 
 // A body on its way from the server's threads to the reader's.
-class Pipe final : public BodyWriter {
+class Pipe {
  public:
   explicit Pipe(std::shared_ptr<Alarm> news = nullptr) : news_(std::move(news)) {}
 
-  bool Write(std::shared_ptr<const std::string> piece) override {
+  bool Write(std::shared_ptr<const std::string> piece) {
     {
       MutexLock lock(mu_);
       if (cancelled_ || closed_) return false;
@@ -34,24 +35,31 @@ class Pipe final : public BodyWriter {
     return true;
   }
 
-  std::size_t Backlog() override {
+  std::size_t Backlog() {
     MutexLock lock(mu_);
     return backlog_;
   }
 
-  void Close() override {
+  void OnRoom(std::size_t bytes, std::function<void()> room) {
     {
       MutexLock lock(mu_);
-      closed_ = true;
-      gone_ = nullptr;
-      changed_.SignalAll();
+      if (cancelled_ || closed_) return;
+      if (backlog_ > bytes) {
+        room_.swap(room);  // called when the reader has taken all of it
+        return;
+      }
     }
-    if (news_ != nullptr) news_->Notify();
+    room();
   }
 
-  void OnGone(std::function<void()> gone) override {
+  void Close() { End(/*complete=*/true); }
+  // Whoever wrote it is gone in the middle.
+  void Cut() { End(/*complete=*/false); }
+
+  void OnGone(std::function<void()> gone) {
     {
       MutexLock lock(mu_);
+      if (closed_) return;
       if (!cancelled_) {
         gone_ = std::move(gone);
         return;
@@ -63,18 +71,24 @@ class Pipe final : public BodyWriter {
   absl::StatusOr<std::string> Read(absl::Duration timeout, const std::function<void()>& pump) {
     pump();
     const SteadyTime deadline = Clock::System().Steady() + timeout;
-    MutexLock lock(mu_);
-    while (pieces_.empty() && !closed_ && !cancelled_) {
-      if (timeout <= absl::ZeroDuration() || !changed_.WaitUntil(mu_, deadline)) {
-        if (pieces_.empty() && !closed_ && !cancelled_)
-          return absl::DeadlineExceededError("nothing came in time");
-      }
-    }
-    if (cancelled_) return absl::CancelledError("the reader has gone");
     std::string all;
-    for (const auto& piece : pieces_) all += *piece;
-    pieces_.clear();
-    backlog_ = 0;
+    std::function<void()> room;
+    {
+      MutexLock lock(mu_);
+      while (pieces_.empty() && !closed_ && !cancelled_) {
+        if (timeout <= absl::ZeroDuration() || !changed_.WaitUntil(mu_, deadline)) {
+          if (pieces_.empty() && !closed_ && !cancelled_)
+            return absl::DeadlineExceededError("nothing came in time");
+        }
+      }
+      if (cancelled_) return absl::CancelledError("the reader has gone");
+      if (pieces_.empty() && cut_) return absl::UnavailableError("the answer broke off");
+      for (const auto& piece : pieces_) all += *piece;
+      pieces_.clear();
+      backlog_ = 0;
+      room.swap(room_);
+    }
+    if (room) room();
     return all;
   }
 
@@ -90,14 +104,48 @@ class Pipe final : public BodyWriter {
   }
 
  private:
+  void End(bool complete) {
+    std::function<void()> gone;  // outside the lock: it may own the writer that ends with it
+    std::function<void()> room;
+    {
+      MutexLock lock(mu_);
+      if (closed_) return;
+      closed_ = true;
+      cut_ = !complete;
+      gone.swap(gone_);
+      room.swap(room_);
+      changed_.SignalAll();
+    }
+    if (news_ != nullptr) news_->Notify();
+  }
+
   Mutex mu_;
   CondVar changed_;
   std::deque<std::shared_ptr<const std::string>> pieces_ TY_GUARDED_BY(mu_);
   std::size_t backlog_ TY_GUARDED_BY(mu_) = 0;
   bool closed_ TY_GUARDED_BY(mu_) = false;
+  bool cut_ TY_GUARDED_BY(mu_) = false;
   bool cancelled_ TY_GUARDED_BY(mu_) = false;
   std::function<void()> gone_ TY_GUARDED_BY(mu_);
+  std::function<void()> room_ TY_GUARDED_BY(mu_);
   const std::shared_ptr<Alarm> news_;
+};
+
+// The writer's end of it.
+class PipeWriter final : public BodyWriter {
+ public:
+  explicit PipeWriter(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {}
+  ~PipeWriter() override { pipe_->Cut(); }
+  bool Write(std::shared_ptr<const std::string> piece) override { return pipe_->Write(std::move(piece)); }
+  std::size_t Backlog() override { return pipe_->Backlog(); }
+  void OnRoom(std::size_t bytes, std::function<void()> room) override {
+    pipe_->OnRoom(bytes, std::move(room));
+  }
+  void Close() override { pipe_->Close(); }
+  void OnGone(std::function<void()> gone) override { pipe_->OnGone(std::move(gone)); }
+
+ private:
+  const std::shared_ptr<Pipe> pipe_;
 };
 
 class PipeReader final : public kube::BodyReader {
@@ -136,7 +184,7 @@ class OpeningResponder final : public Responder {
     opening_->head = std::move(head);
     opening_->pipe = pipe;
     opening_->changed.SignalAll();
-    return pipe;
+    return std::make_shared<PipeWriter>(std::move(pipe));
   }
 
  private:
@@ -144,25 +192,75 @@ class OpeningResponder final : public Responder {
   std::shared_ptr<Alarm> news_;
 };
 
+// An answer that comes in pieces, put together for one who waits for all of it.
+class Collector final : public BodyWriter {
+ public:
+  using Done = std::function<void(absl::StatusOr<kube::Response>)>;
+  Collector(kube::Response head, Done done) : answer_(std::move(head)), done_(std::move(done)) {}
+  ~Collector() override { End(absl::UnknownError("the answer broke off; what was asked for may be done")); }
+
+  bool Write(std::shared_ptr<const std::string> piece) override {
+    MutexLock lock(mu_);
+    answer_.body += *piece;
+    return true;
+  }
+  std::size_t Backlog() override { return 0; }
+  void OnRoom(std::size_t /*bytes*/, std::function<void()> room) override { room(); }
+  void Close() override { End(absl::OkStatus()); }
+  void OnGone(std::function<void()> /*gone*/) override {}
+
+ private:
+  void End(const absl::Status& status) {
+    Done done;
+    kube::Response answer;
+    {
+      MutexLock lock(mu_);
+      done.swap(done_);
+      answer = std::move(answer_);
+    }
+    if (done == nullptr) return;
+    if (status.ok()) {
+      done(std::move(answer));
+    } else {
+      done(status);
+    }
+  }
+
+  Mutex mu_;
+  kube::Response answer_ TY_GUARDED_BY(mu_);
+  Done done_ TY_GUARDED_BY(mu_);
+};
+
 class BatchResponder final : public Responder {
  public:
-  BatchResponder(std::shared_ptr<Batch> batch, std::size_t place) : batch_(std::move(batch)), place_(place) {}
-  void Send(kube::Response response) override {
-    MutexLock lock(batch_->mu);
-    batch_->answers[place_] = std::move(response);
-    if (--batch_->missing == 0) batch_->changed.SignalAll();
-  }
-  // Nobody asks for a stream through DoAll() who wants to read it: it is closed at once.
+  // `collects`: an answer in pieces has an end that is to be waited for.
+  BatchResponder(std::shared_ptr<Batch> batch, std::size_t place, bool collects)
+      : batch_(std::move(batch)), place_(place), collects_(collects) {}
+  void Send(kube::Response response) override { Answer(*batch_, place_, std::move(response)); }
+  // Nobody asks for a watch or a log through DoAll() who wants to read it: it is closed at once.
   std::shared_ptr<BodyWriter> Stream(kube::Response head) override {
+    if (collects_) {
+      return std::make_shared<Collector>(
+          std::move(head), [batch = batch_, place = place_](absl::StatusOr<kube::Response> answer) {
+            Answer(*batch, place, std::move(answer));
+          });
+    }
     auto pipe = std::make_shared<Pipe>();
     pipe->Cancel();
     Send(std::move(head));
-    return pipe;
+    return std::make_shared<PipeWriter>(std::move(pipe));
   }
 
  private:
+  static void Answer(Batch& batch, std::size_t place, absl::StatusOr<kube::Response> answer) {
+    MutexLock lock(batch.mu);
+    batch.answers[place] = std::move(answer);
+    if (--batch.missing == 0) batch.changed.SignalAll();
+  }
+
   std::shared_ptr<Batch> batch_;
   const std::size_t place_;
+  const bool collects_;
 };
 
 }  // namespace
@@ -181,7 +279,8 @@ std::vector<absl::StatusOr<kube::Response>> DirectTransport::DoAll(std::vector<k
     batch->missing = requests.size();
   }
   for (std::size_t at = 0; at < requests.size(); ++at) {
-    server_.Handle(Wrap(std::move(requests[at])), std::make_unique<BatchResponder>(batch, at));
+    const bool collects = IsProxyTarget(requests[at].target);
+    server_.Handle(Wrap(std::move(requests[at])), std::make_unique<BatchResponder>(batch, at, collects));
   }
   MutexLock lock(batch->mu);
   while (batch->missing > 0) batch->changed.Wait(batch->mu);
@@ -201,7 +300,13 @@ absl::StatusOr<kube::OpenedResponse> DirectTransport::Open(kube::Request request
       opening->pipe->Write(std::make_shared<const std::string>(std::move(opened.head.body)));
     opening->pipe->Close();
   }
-  if (opening->pipe) {
+  if (opening->pipe && !good) {  // an error is read whole
+    const std::shared_ptr<Pipe> pipe = opening->pipe;
+    for (auto more = pipe->Read(absl::InfiniteDuration(), [] {}); more.ok() && !more->empty();
+         more = pipe->Read(absl::InfiniteDuration(), [] {})) {
+      opened.head.body += *more;
+    }
+  } else if (opening->pipe) {
     opened.body = std::make_unique<PipeReader>(opening->pipe, [this] { server_.PumpIfNeeded(); });
   }
   return opened;

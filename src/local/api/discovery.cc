@@ -88,6 +88,10 @@ SubresourceKind KindOf(const ResourceInfo& resource, std::string_view subresourc
   if (subresource == "log") return {resource.kind, "", "", {"get"}};
   if (subresource == "scale") return {"Scale", "autoscaling", "v1", {"get", "patch", "update"}};
   if (subresource == "finalize") return {resource.kind, "", "", {"update"}};
+  if (subresource == "proxy") {
+    const std::string_view kind = resource.kind == "Pod" ? "PodProxyOptions" : "ServiceProxyOptions";
+    return {kind, "", "", {"create", "delete", "get", "patch", "update"}};
+  }
   if (subresource == "token") return {"TokenRequest", "authentication.k8s.io", "v1", {"create"}};
   return {resource.kind, "", "", {"get", "patch", "update"}};
 }

@@ -16,7 +16,8 @@ struct Extras {
 };
 
 Extras ExtrasOf(const KindInfo& kind) {
-  if (kind.kind == "Pod") return {.subresources = {"binding", "eviction", "log"}};
+  if (kind.kind == "Pod") return {.subresources = {"binding", "eviction", "log", "proxy"}};
+  if (kind.kind == "Service") return {.subresources = {"proxy"}};
   if (kind.kind == "Namespace") return {.subresources = {"finalize"}};
   if (kind.kind == "CustomResourceDefinition") return {.generation = true};
   // A question that is answered, and nothing that is kept.

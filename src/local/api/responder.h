@@ -1,11 +1,16 @@
 // Where the API server's answer to one request goes: to an HTTP connection or to a caller in this process.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kube/http.h"
+#include "local/api/request_body.h"
 
 namespace trainyard::local {
 
@@ -19,6 +24,10 @@ class BodyWriter {
   virtual bool Write(std::shared_ptr<const std::string> piece) = 0;
   // How many bytes wait for the reader to take them. Who can wait writes less while there are many.
   virtual std::size_t Backlog() = 0;
+  // `room` is called once, without a lock held, when no more than `bytes` wait any longer; at once if that is
+  // so. A later one takes the place of an earlier one. Not called when the reader has gone: OnGone() tells
+  // it.
+  virtual void OnRoom(std::size_t bytes, std::function<void()> room) = 0;
   // The body is complete.
   virtual void Close() = 0;
   // `gone` is called once, when the reader has gone away or the server stops; at once if that has happened
@@ -26,12 +35,16 @@ class BodyWriter {
   virtual void OnGone(std::function<void()> gone) = 0;
 };
 
-// Exactly one of the two is called, once, from any thread.
+// Exactly one of the first two is called, once, from any thread.
 class Responder {
  public:
   virtual ~Responder() = default;
   virtual void Send(kube::Response response) = 0;
+  // A Content-Length among the head's headers says how many bytes will be written, where that is known.
   virtual std::shared_ptr<BodyWriter> Stream(kube::Response head) = 0;
+  // `gone` is called once if whoever asked goes away before there is an answer; at once if it has. Never
+  // where they wait whatever comes.
+  virtual void OnGone(std::function<void()> /*gone*/) {}
 };
 
 // Who asks.
@@ -45,6 +58,11 @@ struct ApiRequest {
   kube::Request request;
   Identity identity;
   std::string user_agent;
+  // Of a request that is carried on to somebody else, beside the above: all its headers as they came, and its
+  // body as it comes, with its length where that is known. A null body: all of it is in `request`.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::shared_ptr<RequestBody> body;
+  std::optional<std::uint64_t> body_length;
 };
 
 // Handles one request; the answer comes through the responder, now or later. From any thread.

@@ -115,6 +115,9 @@ void ApiServer::Handle(ApiRequest request, std::unique_ptr<Responder> responder)
   auto call = std::make_shared<Call>();
   call->in = std::move(request);
   call->responder = std::move(responder);
+  auto proxied = ParseProxyTarget(call->in.request.target);
+  if (!proxied.ok()) return call->Fail(proxied.status());
+  if (*proxied) return Proxy(call, **std::move(proxied));
   auto target = ParseTarget(call->in.request.target);
   if (!target.ok()) return call->Fail(BadRequest(Message(target.status())));
   call->target = *std::move(target);

@@ -3,8 +3,10 @@
 // from this one.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,10 +15,12 @@
 #include "base/ids.h"
 #include "base/mutex.h"
 #include "kv/store.h"
+#include "local/api/backend_proxy.h"
 #include "local/api/call.h"
 #include "local/api/compactor.h"
 #include "local/api/openapi_documents.h"
 #include "local/api/pod_logs.h"
+#include "local/api/proxy_target.h"
 #include "local/api/reader.h"
 #include "local/api/resources.h"
 #include "local/api/responder.h"
@@ -30,6 +34,7 @@ struct ApiServerOptions {
   Clock* clock = &Clock::System();
   std::optional<std::uint64_t> seed;  // of ids and generated names; unset: the system's entropy
   PodLogs* logs = nullptr;            // null: there are none to be had
+  BackendProxy* proxy = nullptr;      // null: the proxy subresources are not served
   std::string release = "0";          // Trainyard's version, told at /version
   // Without threads everything happens in the calls, and what the store tells of is delivered by Pump(): for
   // simulation.
@@ -63,6 +68,7 @@ class ApiServer {
   bool HandleElsewhere(const CallPtr& call, const std::shared_ptr<const ResourceTable>& table);
   void Subresource(const CallPtr& call);
   void Log(const CallPtr& call);
+  void Proxy(const CallPtr& call, ProxyTarget target);
   void Review(const CallPtr& call);
   void DeleteAll(const CallPtr& call);
   void SendOpenApi(const CallPtr& call, const std::shared_ptr<const ResourceTable>& table);
@@ -73,6 +79,7 @@ class ApiServer {
   std::shared_ptr<const ResourceTable> resources_ TY_GUARDED_BY(mu_);
 
   OpenApiDocuments openapi_;
+  std::atomic<std::size_t> proxied_ = 0;  // requests
 
   std::unique_ptr<Executor> retries_;
   std::unique_ptr<Executor> slow_;

@@ -1,8 +1,14 @@
-// What the API server answers beside the plain verbs: subresources, logs, reviews, OpenAPI.
+// What the API server answers beside the plain verbs: subresources, logs, proxied requests, reviews, OpenAPI.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/rfc3339.h"
 #include "local/api/errors.h"
+#include "local/api/proxy_backend.h"
 #include "local/api/scale.h"
 #include "local/api/server.h"
 #include "local/api/stored_object.h"
@@ -71,6 +77,19 @@ absl::StatusOr<PodLogRequest> ParseLogRequest(const Call& call, const Document& 
   return request;
 }
 
+// What an HTTP connection would have brought along, for a request of this process.
+void CompleteInProcess(ApiRequest& in) {
+  const auto or_json = [](std::string& type) { return type.empty() ? "application/json" : std::move(type); };
+  in.headers.emplace_back("Accept", or_json(in.request.accept));
+  in.headers.emplace_back("User-Agent", in.user_agent);
+  in.body_length = in.request.body.size();
+  if (in.request.body.empty()) return;
+  in.headers.emplace_back("Content-Type", or_json(in.request.content_type));
+  in.body = std::make_shared<RequestBody>([] {});
+  in.body->Add(in.request.body);
+  in.body->End();
+}
+
 // Who got in may do everything: the cluster belongs to one user.
 Object ReviewStatus(std::string_view kind) {
   const Object everything{{"verbs", Array{"*"}}, {"apiGroups", Array{"*"}}, {"resources", Array{"*"}}};
@@ -106,8 +125,8 @@ void ApiServer::Subresource(const CallPtr& call) {
       return call->Send(200, PrintJson(ScaleOf(*call->version->scale, *object)));
     }
   }
-  if (is_pod && (info.subresource == "exec" || info.subresource == "attach" ||
-                 info.subresource == "portforward" || info.subresource == "proxy")) {
+  if (is_pod &&
+      (info.subresource == "exec" || info.subresource == "attach" || info.subresource == "portforward")) {
     return call->Fail(
         kube::ApiError{.code = 501,
                        .reason = "NotImplemented",
@@ -132,6 +151,38 @@ void ApiServer::Log(const CallPtr& call) {
   }
   request->waiting = WaitingReason(*pod, request->container);
   options_.logs->Read(*request, std::move(call->responder));
+}
+
+void ApiServer::Proxy(const CallPtr& call, ProxyTarget target) {
+  ApiRequest& in = call->in;
+  const std::string method = in.request.method;
+  constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",  "POST",   "PUT",
+                                                        "DELETE", "PATCH", "OPTIONS"};
+  if (std::ranges::find(kMethods, method) == kMethods.end())
+    return call->Fail(MethodNotAllowed(method, StrCat(target.plural, "/proxy")));
+  if (options_.proxy == nullptr || target.scheme == "https") {
+    return call->Fail(kube::ApiError{
+        .code = 501,
+        .reason = "NotImplemented",
+        .message = options_.proxy == nullptr ? "this server runs no pods and reaches none"
+                                             : "backends that speak TLS are not proxied by the embedded "
+                                               "cluster; use http, or ask the pod itself at its address"});
+  }
+  auto backend = FindBackend(*options_.store, *resources(), target, proxied_.fetch_add(1));
+  if (!backend.ok()) return call->Fail(backend.status());
+  if (target.path.empty() && (method == "GET" || method == "HEAD")) {
+    // So that links of the page, which are relative to it, lead to where it is.
+    kube::Response redirect{.code = 301, .content_type = ""};
+    redirect.headers.emplace_back("Location", StrCat(target.prefix, "/", target.query));
+    return call->responder->Send(std::move(redirect));
+  }
+  if (in.body == nullptr) CompleteInProcess(in);
+  options_.proxy->Carry({.method = method,
+                         .target = std::move(target),
+                         .backend = *std::move(backend),
+                         .headers = std::move(in.headers),
+                         .body_length = in.body_length},
+                        std::move(in.body), std::move(call->responder));
 }
 
 void ApiServer::Review(const CallPtr& call) {

@@ -13,7 +13,9 @@
 #include "kube/error.h"
 #include "kube/event_recorder.h"
 #include "kv/open.h"
+#include "local/api/backend_proxy.h"
 #include "local/api/direct_transport.h"
+#include "local/api/proxy_target.h"
 #include "local/api/server.h"
 #include "local/cluster/access.h"
 #include "local/cluster/api_service.h"
@@ -73,8 +75,11 @@ class ClusterInProcess final : public Cluster {
         options_.store_url.empty() ? StrCat("embedded:", options_.home.Store()) : options_.store_url;
     TY_ASSIGN_OR_RETURN(store_, kv::OpenStore(url));
     TY_ASSIGN_OR_RETURN(logs_, node::LogStreams::Start(options_.home.root));
-    TY_ASSIGN_OR_RETURN(
-        server_, ApiServer::Start({.store = store_.get(), .logs = logs_.get(), .release = options_.release}));
+    TY_ASSIGN_OR_RETURN(proxy_, BackendProxy::Start());
+    TY_ASSIGN_OR_RETURN(server_, ApiServer::Start({.store = store_.get(),
+                                                   .logs = logs_.get(),
+                                                   .proxy = proxy_.get(),
+                                                   .release = options_.release}));
     TY_RETURN_IF_ERROR(Listen(access));
     TY_RETURN_IF_ERROR(StartControllers(access));
     TY_RETURN_IF_ERROR(PublishApiServer(*api_, http_->port()));
@@ -98,7 +103,8 @@ class ClusterInProcess final : public Cluster {
     HttpServerOptions options{.port = options_.port != 0 ? options_.port : LastPort(options_.home),
                               .certificate_pem = access.server.certificate_pem,
                               .key_pem = access.server.key_pem,
-                              .client_ca_pem = access.authority_pem};
+                              .client_ca_pem = access.authority_pem,
+                              .relayed = IsProxyTarget};
     auto http = HttpServer::Start(options, tokens, handle);
     if (!http.ok() && options_.port == 0 && options.port != 0) {  // somebody else has the last one now
       options.port = 0;
@@ -181,6 +187,7 @@ class ClusterInProcess final : public Cluster {
     events_.reset();
     http_.reset();
     server_.reset();
+    proxy_.reset();
     logs_.reset();
     store_.reset();
   }
@@ -190,6 +197,7 @@ class ClusterInProcess final : public Cluster {
   std::optional<HomeLock> lock_;
   std::unique_ptr<kv::Store> store_;
   std::unique_ptr<node::LogStreams> logs_;
+  std::unique_ptr<BackendProxy> proxy_;
   std::unique_ptr<ApiServer> server_;
   std::unique_ptr<HttpServer> http_;
   std::string address_;

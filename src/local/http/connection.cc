@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "kube/error.h"
@@ -39,14 +38,6 @@ std::string_view BearerToken(std::string_view authorization) {
   authorization.remove_prefix(kScheme.size());
   while (authorization.starts_with(' ')) authorization.remove_prefix(1);
   return authorization;
-}
-
-std::string ChunkHead(std::size_t size) {
-  std::array<char, 18> text;
-  char* end = std::to_chars(text.data(), text.data() + 16, size, 16).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  return {text.data(), end};
 }
 
 kube::Response ErrorResponse(int code, std::string_view reason, std::string_view message) {
@@ -87,14 +78,15 @@ bool Connection::Advance(bool readable, bool hangup) {
     }
     if (exchange_ != nullptr) CollectAnswer();
     Flush();
-    if (state_ == State::kAnswering && complete_ && out_.empty()) FinishAnswer();
+    const bool may_finish = state_ == State::kAnswering || state_ == State::kRelaying;
+    if (may_finish && complete_ && out_.empty()) FinishAnswer();
     if (state_ == State::kIdle && !in_.empty()) {
       Take({});
     } else if (may_read_ && WantsToRead()) {
       Read();
     } else {
       // Behind what it sends ahead the reader has gone.
-      if (hangup_ && streaming_) state_ = State::kOver;
+      if (hangup_ && EndMeansGone()) state_ = State::kOver;
       break;
     }
   }
@@ -110,6 +102,7 @@ bool Connection::OnTime() {
     case State::kIdle:
       stream_->EndWriting();
       return false;
+    case State::kRelaying:
     case State::kAnswering:
     case State::kEnding:
     case State::kOver:
@@ -127,6 +120,8 @@ bool Connection::WantsToRead() const {
     case State::kBody:
     case State::kEnding:
       return true;
+    case State::kRelaying:
+      return body_->HasRoom();
     case State::kAnswering:
       return !ended_ && in_.size() < kMaxAhead;
     case State::kOver:
@@ -156,7 +151,7 @@ void Connection::Read() {
 
 // A client that closes its side after a request may wait for the answer, but nobody watches that way.
 void Connection::OnEnd() {
-  if (state_ == State::kAnswering && !streaming_) return;
+  if (state_ == State::kAnswering && !EndMeansGone()) return;
   if (state_ == State::kEnding && !out_.empty()) {
     may_read_ = false;
     return;
@@ -183,13 +178,15 @@ void Connection::Take(std::string_view bytes) {
 
 // Returns what is left of the bytes.
 std::string_view Connection::Parse(std::string_view bytes) {
-  while (state_ == State::kIdle || state_ == State::kHead || state_ == State::kBody) {
+  while (state_ == State::kIdle || state_ == State::kHead || state_ == State::kBody ||
+         state_ == State::kRelaying) {
     if (state_ == State::kIdle) {
       // Empty lines between requests mean nothing.
       while (bytes.starts_with('\r') || bytes.starts_with('\n')) bytes.remove_prefix(1);
       if (bytes.empty()) return bytes;
       parser_.emplace(RequestLimits{.head_bytes = host_.options.max_header_bytes,
-                                    .body_bytes = host_.options.max_body_bytes});
+                                    .body_bytes = host_.options.max_body_bytes,
+                                    .relayed = host_.options.relayed});
       state_ = State::kHead;
       SetDeadline(host_.options.head_timeout);
     }
@@ -199,14 +196,19 @@ std::string_view Connection::Parse(std::string_view bytes) {
       case RequestParser::State::kHead:
         return bytes;
       case RequestParser::State::kBody:
+        if (state_ == State::kRelaying) HandBodyOn();
         if (head_was_there) return bytes;
         OnHead();
         break;
       case RequestParser::State::kWhole:
         if (!head_was_there) OnHead();
-        if (state_ == State::kBody) OnWhole();
+        if (state_ == State::kBody || state_ == State::kRelaying) OnWhole();
         break;
       case RequestParser::State::kFailed:
+        if (state_ == State::kRelaying) {
+          state_ = State::kOver;  // an answer may be under way: it has no place for this
+          break;
+        }
         Refuse(parser_->error().code, ReasonOf(parser_->error().code), parser_->error().message);
         break;
     }
@@ -228,39 +230,56 @@ void Connection::OnHead() {
     identity_ = Identity{.user = "system:anonymous", .groups = {"system:unauthenticated"}};
   }
   if (!identity_) parser_->DropBody();
-  if (!head.expects_continue || !head.http11 || parser_->state() == RequestParser::State::kWhole) return;
-  if (identity_) {
-    out_.push_back({.text = "HTTP/1.1 100 Continue\r\n\r\n"});
-  } else {
-    Refuse(401, "Unauthorized", "Unauthorized");
-  }
+  const bool whole = parser_->state() == RequestParser::State::kWhole;
+  const bool waits = head.expects_continue && head.http11 && !whole;
+  // Nor is a body without a bound waited for, to say no behind it.
+  if (!identity_ && (waits || (head.relayed && !whole))) return Refuse(401, "Unauthorized", "Unauthorized");
+  if (waits) out_.Add("HTTP/1.1 100 Continue\r\n\r\n");
+  if (!identity_ || !head.relayed) return;
+  body_ = std::make_shared<RequestBody>(wake_);
+  state_ = State::kRelaying;
+  Handle();
 }
 
 void Connection::OnWhole() {
+  const bool handled = state_ == State::kRelaying;
   state_ = State::kAnswering;
+  if (handled) {
+    HandBodyOn();
+    body_->End();
+  } else if (identity_) {
+    Handle();
+  } else {
+    complete_ = false;
+    streaming_ = false;
+    AnswerWhole(ErrorResponse(401, "Unauthorized", "Unauthorized"));
+  }
+  parser_.reset();
+}
+
+void Connection::HandBodyOn() { body_->Add(std::exchange(parser_->body(), {})); }
+
+// ---- answering
+
+void Connection::Handle() {
   deadline_ = SteadyTime::Never();
   complete_ = false;
   streaming_ = false;
-  if (!identity_) {
-    AnswerWhole(ErrorResponse(401, "Unauthorized", "Unauthorized"));
-    parser_.reset();
-    return;
-  }
   RequestHead& head = parser_->head();
   ApiRequest request{.request = {.method = std::move(head.method),
                                  .target = std::move(head.target),
-                                 .body = std::move(parser_->body()),
                                  .content_type = std::move(head.content_type),
                                  .accept = std::move(head.accept)},
                      .identity = *std::move(identity_),
-                     .user_agent = std::move(head.user_agent)};
-  parser_.reset();
+                     .user_agent = std::move(head.user_agent),
+                     .headers = std::move(head.headers),
+                     .body = body_,
+                     .body_length = head.body_length};
+  if (body_ == nullptr) request.request.body = std::move(parser_->body());
   identity_.reset();
   exchange_ = std::make_shared<Exchange>(wake_, host_.options.max_stream_backlog_bytes);
   host_.handler(std::move(request), NewResponder(exchange_));
 }
-
-// ---- answering
 
 void Connection::CollectAnswer() {
   Exchange::Collected collected = exchange_->Collect();
@@ -275,33 +294,39 @@ void Connection::CollectAnswer() {
   }
   if (complete_) return;
   for (std::shared_ptr<const std::string>& piece : collected.pieces) {
-    std::string text = http11_ ? ChunkHead(piece->size()) : std::string();
-    out_.push_back({.text = std::move(text), .piece = std::move(piece), .chunk = http11_});
+    if (chunked_) {
+      out_.AddChunk(std::move(piece));
+    } else {
+      out_.Add("", std::move(piece));
+    }
   }
   if (!collected.closed) return;
-  if (http11_) out_.push_back({.text = "0\r\n\r\n"});
+  if (chunked_) out_.Add("0\r\n\r\n");
   complete_ = true;
 }
 
 void Connection::BeginAnswer(const kube::Response& head) {
   streaming_ = true;
-  // Without chunks only the end of the connection can tell the end of the body.
-  if (!http11_) keep_alive_ = false;
-  out_.push_back({.text = PrintResponseHead(
-                      head, {.chunked = http11_, .keep_alive = keep_alive_, .http11 = http11_}, host_.date)});
-  complete_ = head_only_;
+  const bool has_body = MayHaveBody(head.code);
+  const bool sized = ParseNumber<std::uint64_t>(head.Header("Content-Length")).has_value();
+  chunked_ = has_body && !sized && http11_;
+  // Without a length or chunks only the end of the connection can tell the end of the body.
+  if (has_body && !sized && !http11_) keep_alive_ = false;
+  out_.Add(PrintResponseHead(head, {.chunked = chunked_, .keep_alive = keep_alive_, .http11 = http11_},
+                             host_.date));
+  complete_ = head_only_ || !has_body;
   SetDeadline(host_.options.write_timeout);
 }
 
 void Connection::AnswerWhole(kube::Response response) {
-  if (ended_ && in_.empty()) keep_alive_ = false;
-  Out out{.text = PrintResponseHead(
-              response, {.length = response.body.size(), .keep_alive = keep_alive_, .http11 = http11_},
-              host_.date)};
+  if ((ended_ && in_.empty()) || state_ == State::kRelaying) keep_alive_ = false;
+  std::string head = PrintResponseHead(
+      response, {.length = response.body.size(), .keep_alive = keep_alive_, .http11 = http11_}, host_.date);
+  std::shared_ptr<const std::string> body;
   if (!head_only_ && MayHaveBody(response.code) && !response.body.empty()) {
-    out.piece = std::make_shared<const std::string>(std::move(response.body));
+    body = std::make_shared<const std::string>(std::move(response.body));
   }
-  out_.push_back(std::move(out));
+  out_.Add(std::move(head), std::move(body));
   complete_ = true;
   SetDeadline(host_.options.write_timeout);
 }
@@ -319,8 +344,10 @@ void Connection::Refuse(int code, std::string_view reason, std::string_view mess
 void Connection::FinishAnswer() {
   if (exchange_ != nullptr) exchange_->Abandon();
   exchange_.reset();
+  body_.reset();
   streaming_ = false;
-  if (!keep_alive_ || (ended_ && in_.empty())) {
+  // Where the next request begins is only known behind this one's body.
+  if (!keep_alive_ || (ended_ && in_.empty()) || state_ == State::kRelaying) {
     state_ = State::kEnding;
     EndWriting();
   } else {
@@ -342,65 +369,23 @@ void Connection::EndWriting() {
 
 // ---- writing
 
-// The next bytes to write: at least as many, and the same, as when they were asked for last.
-std::string_view Connection::Gather() {
-  const Out& first = out_[out_first_];
-  if (first.piece != nullptr && out_offset_ >= first.text.size()) {
-    const std::string_view rest =
-        std::string_view(*first.piece).substr(std::min(out_offset_ - first.text.size(), first.piece->size()));
-    if (rest.size() >= host_.out.size()) return rest.substr(0, host_.out.size());
-  }
-  std::size_t filled = 0;
-  std::size_t skip = out_offset_;
-  const auto add = [&](std::string_view part) {
-    const std::size_t skipped = std::min(skip, part.size());
-    skip -= skipped;
-    part.remove_prefix(skipped);
-    part = part.substr(0, host_.out.size() - filled);
-    std::memcpy(host_.out.data() + filled, part.data(), part.size());
-    filled += part.size();
-  };
-  for (std::size_t i = out_first_; i < out_.size() && filled < host_.out.size(); ++i) {
-    add(out_[i].text);
-    if (out_[i].piece != nullptr) add(*out_[i].piece);
-    if (out_[i].chunk) add("\r\n");
-  }
-  return {host_.out.data(), filled};
-}
-
-void Connection::Consume(std::size_t bytes) {
-  std::size_t sent = 0;  // of a stream's pieces
-  out_offset_ += bytes;
-  while (out_first_ < out_.size() && out_offset_ >= out_[out_first_].size()) {
-    Out& done = out_[out_first_++];
-    out_offset_ -= done.size();
-    if (streaming_ && done.piece != nullptr) sent += done.piece->size();
-    done = {};
-  }
-  if (out_first_ == out_.size()) {
-    out_first_ = 0;
-    out_.clear();
-    if (out_.capacity() > 4) out_ = {};
-  }
-  if (sent > 0) exchange_->Sent(sent);
-}
-
 void Connection::Flush() {
   bool wrote = false;
   for (int writes = 0; state_ != State::kOver && !out_.empty(); ++writes) {
     if (writes == kMaxWrites) return wake_();
-    const ByteStream::Result put = stream_->Write(Gather());
+    const ByteStream::Result put = stream_->Write(out_.Gather(host_.out));
     if (put.io == ByteStream::Io::kWait) return;
     if (put.io != ByteStream::Io::kDone) {
       state_ = State::kOver;
       return;
     }
     wrote = true;
-    Consume(put.bytes);
+    const std::size_t done = out_.Consume(put.bytes);
+    if (streaming_ && done > 0) exchange_->Sent(done);
     SetDeadline(host_.options.write_timeout);
   }
   if (!wrote || state_ == State::kOver) return;
-  if (state_ == State::kAnswering) deadline_ = SteadyTime::Never();
+  if (state_ == State::kAnswering || state_ == State::kRelaying) deadline_ = SteadyTime::Never();
   if (state_ == State::kBody) SetDeadline(host_.options.body_timeout);
   if (state_ == State::kEnding) EndWriting();
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "local/http/byte_stream.h"
 #include "local/http/exchange.h"
+#include "local/http/outbox.h"
 #include "local/http/request_parser.h"
 #include "local/http/server.h"
 
@@ -33,10 +34,15 @@ struct ConnectionHost {
 
 //            a byte            the head is good         whole                answer sent
 //   kIdle ----------> kHead ------------------> kBody --------> kAnswering ------------> kIdle
-//                       |          wrong, or too slow             |  "Connection: close"
-//                       '---------------> kEnding <---------------'
+//                      | |  is to be relayed             whole   ^ |
+//                      | '--------------------> kRelaying -------' |  "Connection: close", or the answer
+//                      |   wrong, or too slow      |               |  came before all of the body
+//                      '--------------> kEnding <--'---------------'
 //                    (sends what is left to send, then reads without
 //                    looking until the peer has closed its side too)
+//
+// In kRelaying whoever handles the request has it already: its body is handed on as it comes, and no faster
+// than it is taken, and the answer may be on its way.
 class Connection {
  public:
   // `wake` makes the owner call Advance() soon; it is called from any thread.
@@ -59,14 +65,7 @@ class Connection {
   SteadyTime idle_since() const { return idle_since_; }
 
  private:
-  enum class State : std::uint8_t { kIdle, kHead, kBody, kAnswering, kEnding, kOver };
-  // One piece of output: a text, then a shared piece, then perhaps the end of a chunk.
-  struct Out {
-    std::string text;
-    std::shared_ptr<const std::string> piece;
-    bool chunk = false;
-    std::size_t size() const { return text.size() + (piece ? piece->size() : 0) + (chunk ? 2 : 0); }
-  };
+  enum class State : std::uint8_t { kIdle, kHead, kBody, kRelaying, kAnswering, kEnding, kOver };
 
   bool WantsToRead() const;
   void Read();
@@ -74,8 +73,12 @@ class Connection {
   std::string_view Parse(std::string_view bytes);
   void OnHead();
   void OnWhole();
+  void HandBodyOn();
   void OnEnd();
+  // Whoever closes its side has gone, and does not just say that it has asked all that it wanted to.
+  bool EndMeansGone() const { return streaming_ || body_ != nullptr; }
 
+  void Handle();
   void CollectAnswer();
   void BeginAnswer(const kube::Response& head);
   void AnswerWhole(kube::Response response);
@@ -83,8 +86,6 @@ class Connection {
   void FinishAnswer();
   void EndWriting();
 
-  std::string_view Gather();
-  void Consume(std::size_t bytes);
   void Flush();
   void SetDeadline(absl::Duration timeout) { deadline_ = host_.now + timeout; }
 
@@ -105,16 +106,15 @@ class Connection {
   // The request that is being answered, and its answer.
   std::optional<Identity> identity_;
   std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<RequestBody> body_;  // of one that is relayed
   bool keep_alive_ = true;
   bool http11_ = true;
   bool head_only_ = false;  // HEAD
   bool streaming_ = false;
+  bool chunked_ = false;
   bool complete_ = false;  // all of the answer is in out_, or sent
 
-  // Output: what is left of out_ begins at the first item's offset.
-  std::vector<Out> out_;
-  std::size_t out_first_ = 0;
-  std::size_t out_offset_ = 0;
+  Outbox out_;
 };
 
 }  // namespace trainyard::local

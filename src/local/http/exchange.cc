@@ -12,10 +12,12 @@ bool Exchange::Changed() {
 }
 
 void Exchange::Send(kube::Response response) {
+  std::function<void()> dropped;  // outside the lock: it may own the responder that ends with it
   {
     MutexLock lock(mu_);
     fresh_.whole = std::move(response);
     over_ = true;
+    dropped.swap(on_gone_);
     if (!Changed()) return;
   }
   wake_();
@@ -56,13 +58,28 @@ std::size_t Exchange::Backlog() {
   return gone_ ? 0 : backlog_;
 }
 
+void Exchange::OnRoom(std::size_t bytes, std::function<void()> room) {
+  {
+    MutexLock lock(mu_);
+    if (gone_ || over_) return;
+    room_at_ = bytes;
+    if (backlog_ > bytes) {
+      on_room_.swap(room);
+      return;
+    }
+  }
+  room();
+}
+
 void Exchange::End(bool complete) {
   std::function<void()> dropped;  // outside the lock: it may own the writer that ends with it
+  std::function<void()> dropped_room;
   {
     MutexLock lock(mu_);
     if (over_) return;
     over_ = true;
     dropped.swap(on_gone_);
+    dropped_room.swap(on_room_);
     (complete ? fresh_.closed : fresh_.cut) = true;
     if (!Changed()) return;
   }
@@ -88,18 +105,25 @@ Exchange::Collected Exchange::Collect() {
 }
 
 void Exchange::Sent(std::size_t bytes) {
-  MutexLock lock(mu_);
-  backlog_ -= bytes;
+  std::function<void()> room;
+  {
+    MutexLock lock(mu_);
+    backlog_ -= bytes;
+    if (backlog_ <= room_at_) room.swap(on_room_);
+  }
+  if (room != nullptr) room();
 }
 
 void Exchange::Abandon() {
   std::function<void()> gone;
-  Collected dropped;  // freed outside the lock
+  std::function<void()> room;  // freed outside the lock, as is what was not sent
+  Collected dropped;
   {
     MutexLock lock(mu_);
     if (gone_) return;
     gone_ = true;
     gone.swap(on_gone_);
+    room.swap(on_room_);
     dropped = std::exchange(fresh_, {});
   }
   if (gone != nullptr) gone();
@@ -113,6 +137,9 @@ class ExchangeWriter final : public BodyWriter {
   ~ExchangeWriter() override { exchange_->Cut(); }
   bool Write(std::shared_ptr<const std::string> piece) override { return exchange_->Write(std::move(piece)); }
   std::size_t Backlog() override { return exchange_->Backlog(); }
+  void OnRoom(std::size_t bytes, std::function<void()> room) override {
+    exchange_->OnRoom(bytes, std::move(room));
+  }
   void Close() override { exchange_->Close(); }
   void OnGone(std::function<void()> gone) override { exchange_->OnGone(std::move(gone)); }
 
@@ -135,6 +162,7 @@ class ExchangeResponder final : public Responder {
     exchange->Begin(std::move(head));
     return std::make_shared<ExchangeWriter>(std::move(exchange));
   }
+  void OnGone(std::function<void()> gone) override { exchange_->OnGone(std::move(gone)); }
 
  private:
   std::shared_ptr<Exchange> Take() {

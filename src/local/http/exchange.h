@@ -25,6 +25,7 @@ class Exchange {
   void Begin(kube::Response head);
   bool Write(std::shared_ptr<const std::string> piece);
   std::size_t Backlog();
+  void OnRoom(std::size_t bytes, std::function<void()> room);
   void Close() { End(true); }
   void Cut() { End(false); }  // the answer breaks off: whoever wrote it has gone
   void OnGone(std::function<void()> gone);
@@ -59,6 +60,8 @@ class Exchange {
   bool lagging_ TY_GUARDED_BY(mu_) = false;
   std::size_t backlog_ TY_GUARDED_BY(mu_) = 0;
   std::function<void()> on_gone_ TY_GUARDED_BY(mu_);
+  std::size_t room_at_ TY_GUARDED_BY(mu_) = 0;
+  std::function<void()> on_room_ TY_GUARDED_BY(mu_);
 };
 
 // The maker's end of an exchange. One that is dropped without an answer is answered with 500.

@@ -114,6 +114,7 @@ class RequestParser::Beast final : public http::basic_parser<true> {
       if (head_bytes_ > limits_.head_bytes) return FailHead();
       if (!CheckHead()) return;
       head_.keep_alive = keep_alive();
+      if (!chunked()) head_.body_length = content_length().value_or(0);
       state_ = State::kBody;
     }
     if (is_done()) state_ = State::kWhole;
@@ -123,7 +124,7 @@ class RequestParser::Beast final : public http::basic_parser<true> {
       Fail(400, "malformed HTTP request: a Host header is required, and only one");
     } else if (strange_coding_) {
       Fail(501, "of the transfer codings only \"chunked\" is supported");
-    } else if (encoded_) {
+    } else if (encoded_ && !head_.relayed) {
       Fail(415, "a body with a Content-Encoding is not supported");
     } else if (!head_.target.starts_with('/')) {
       Fail(400, "malformed HTTP request: the target must begin with '/'");
@@ -142,11 +143,14 @@ class RequestParser::Beast final : public http::basic_parser<true> {
       at = path == std::string_view::npos ? "/" : at.substr(path);
     }
     head_.target = at.starts_with('?') ? StrCat("/", at) : std::string(at);
+    head_.relayed = limits_.relayed != nullptr && limits_.relayed(head_.target);
+    if (head_.relayed) body_limit(boost::none);
   }
 
-  void on_field_impl(http::field field, Text /*name*/, Text text, ErrorCode& /*error*/) override {
+  void on_field_impl(http::field field, Text name, Text text, ErrorCode& /*error*/) override {
     if (state_ != State::kHead) return;  // a trailer
     const std::string_view value = Std(text);
+    if (head_.relayed) head_.headers.emplace_back(Std(name), value);
     switch (field) {
       case http::field::host:
         ++hosts_;

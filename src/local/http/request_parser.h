@@ -4,14 +4,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace trainyard::local {
 
 struct RequestLimits {
   std::size_t head_bytes = std::size_t{64} * 1024;
   std::size_t body_bytes = std::size_t{3} * 1024 * 1024;
+  // Which targets are carried on to somebody else: of those all headers are kept, and a body may be of any
+  // length and in any coding, for it is taken away as it comes. Null: none.
+  bool (*relayed)(std::string_view target) = nullptr;
 };
 
 struct RequestHead {
@@ -24,6 +30,10 @@ struct RequestHead {
   bool http11 = true;
   bool keep_alive = true;
   bool expects_continue = false;
+  bool relayed = false;
+  // Of one that is.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::optional<std::uint64_t> body_length;  // unset: it comes in chunks
 };
 
 // Why a request cannot be taken, as an answer's code and reason.
@@ -49,7 +59,7 @@ class RequestParser {
 
   State state() const;
   RequestHead& head();          // once the state is not kHead
-  std::string& body();          // once it is kWhole
+  std::string& body();          // once it is kWhole; of one that is relayed, what has come and was not taken
   const RequestError& error();  // once it is kFailed
   void DropBody();              // what comes of the body is counted, not kept
 

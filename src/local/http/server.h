@@ -33,6 +33,10 @@ struct HttpServerOptions {
   absl::Duration body_timeout = absl::Seconds(60);
   absl::Duration idle_timeout = absl::Minutes(3);
   absl::Duration write_timeout = absl::Seconds(60);
+  // The targets whose requests the handler carries on to somebody else. It is given them as soon as their
+  // heads are there, with all headers and with a RequestBody; max_body_bytes and body_timeout are not for
+  // them. Null: none.
+  bool (*relayed)(std::string_view target) = nullptr;
 };
 
 // Whether two secrets are the same, in a time that does not tell where they differ.

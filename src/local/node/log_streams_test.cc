@@ -40,6 +40,7 @@ class Client : public std::enable_shared_from_this<Client> {
       MutexLock lock(client_.mu_);
       return client_.backlog_;
     }
+    void OnRoom(std::size_t /*bytes*/, std::function<void()> /*room*/) override {}
     void Close() override {
       MutexLock lock(client_.mu_);
       client_.closed_ = true;

@@ -8,7 +8,9 @@
 #include "kube/curl_transport.h"
 #include "kube/kubeconfig.h"
 #include "kv/open.h"
+#include "local/api/backend_proxy.h"
 #include "local/api/direct_transport.h"
+#include "local/api/proxy_target.h"
 #include "local/api/server.h"
 #include "local/http/pki.h"
 #include "local/http/server.h"
@@ -33,7 +35,9 @@ class InProcess final : public ApiUnderTest {
 
  private:
   std::unique_ptr<kv::Store> store_ = Must(kv::OpenStore("memory:"));
-  std::unique_ptr<local::ApiServer> server_ = Must(local::ApiServer::Start({.store = store_.get()}));
+  std::unique_ptr<local::BackendProxy> proxy_ = Must(local::BackendProxy::Start());
+  std::unique_ptr<local::ApiServer> server_ =
+      Must(local::ApiServer::Start({.store = store_.get(), .proxy = proxy_.get()}));
   local::DirectTransport transport_{*server_, "test"};
 };
 
@@ -47,7 +51,8 @@ class Https final : public ApiUnderTest {
     http_ = Must(local::HttpServer::Start(
         {.certificate_pem = server.certificate_pem,
          .key_pem = server.key_pem,
-         .client_ca_pem = authority.certificate_pem},
+         .client_ca_pem = authority.certificate_pem,
+         .relayed = local::IsProxyTarget},
         [](std::string_view token) -> std::optional<local::Identity> {
           if (!local::SameSecret(token, kToken)) return std::nullopt;
           return local::Identity{.user = "admin", .groups = {}};
@@ -65,7 +70,9 @@ class Https final : public ApiUnderTest {
  private:
   testing_support::TempFolder folder_;
   std::unique_ptr<kv::Store> store_ = Must(kv::OpenStore(StrCat("embedded:", folder_.path(), "/store")));
-  std::unique_ptr<local::ApiServer> server_ = Must(local::ApiServer::Start({.store = store_.get()}));
+  std::unique_ptr<local::BackendProxy> proxy_ = Must(local::BackendProxy::Start());
+  std::unique_ptr<local::ApiServer> server_ =
+      Must(local::ApiServer::Start({.store = store_.get(), .proxy = proxy_.get()}));
   std::unique_ptr<local::HttpServer> http_;
   std::unique_ptr<kube::Transport> transport_;
 };
