@@ -7,6 +7,13 @@
 #include "base/status.h"
 
 namespace trainyard::kv {
+namespace {
+
+// What one batch of the past reads into memory: many watchers may catch up at once.
+constexpr std::size_t kMaxPastBytes = std::size_t{4} << 20;
+
+}  // namespace
+
 Revision LocalWatcher::next_revision() const {
   MutexLock lock(mu_);
   return next_revision_;
@@ -69,8 +76,14 @@ void LocalWatcher::Cancel() {
 
 std::vector<PastEvent> LocalWatcher::TakePast() {
   std::vector<PastEvent> taken;
-  while (!past_.empty() && (taken.size() < kMaxPastEvents ||
-                            past_.front().version.mod_revision == taken.back().version.mod_revision)) {
+  std::size_t bytes = 0;
+  const auto belongs = [&](const PastEvent& event) {
+    return taken.empty() || (taken.size() < kMaxPastEvents && bytes < kMaxPastBytes) ||
+           event.version.mod_revision == taken.back().version.mod_revision;
+  };
+  while (!past_.empty() && belongs(past_.front())) {
+    const PastEvent& event = past_.front();
+    bytes += event.version.location.length + (event.previous ? event.previous->location.length : 0);
     taken.push_back(std::move(past_.front()));
     past_.pop_front();
   }

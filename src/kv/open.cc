@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kv/disk/embedded_store.h"
+#include "kv/etcd/etcd_server_access.h"
 #include "kv/memory_store.h"
 
 namespace trainyard::kv {
@@ -75,6 +76,8 @@ absl::Status SetOption(std::string_view name, std::string_view value, EtcdOption
     options.user = value;
   } else if (name == "password-file") {
     TY_ASSIGN_OR_RETURN(options.password, ReadPassword(std::string(value)));
+  } else if (name == "token-file") {
+    TY_ASSIGN_OR_RETURN(options.token, ReadToken(std::string(value)));
   } else if (name == "timeout") {
     if (!absl::ParseDuration(std::string(value), &options.timeout) ||
         options.timeout <= absl::ZeroDuration() || options.timeout > absl::Hours(1)) {
@@ -82,8 +85,10 @@ absl::Status SetOption(std::string_view name, std::string_view value, EtcdOption
           StrCat("'", Escaped(value), "' is no time above 0 and up to 1h: write it as 3s or 500ms"));
     }
   } else {
-    return absl::InvalidArgumentError(StrCat("unknown option '", Escaped(name),
-                                             "': there are ca, cert, key, user, password-file and timeout"));
+    return absl::InvalidArgumentError(
+        StrCat("unknown option '", Escaped(name),
+               "': there are ca, cert, key, user, password-file, token-file and "
+               "timeout"));
   }
   return absl::OkStatus();
 }
@@ -123,6 +128,13 @@ absl::StatusOr<EtcdOptions> ParseEtcd(std::string_view url, std::string_view res
     return Bad(url,
                "it names a user but no password: set TRAINYARD_ETCD_PASSWORD or add &password-file=FILE");
   }
+  if (!options.user.empty() && !options.token.empty()) return Bad(url, "give a user or a token, not both");
+  if (options.user.empty() && options.token.empty() && !environment.etcd_token.empty()) {
+    if (const absl::Status token = CheckToken(environment.etcd_token); !token.ok()) {
+      return Bad(url, StrCat("TRAINYARD_ETCD_TOKEN: ", Message(token)));
+    }
+    options.token = environment.etcd_token;
+  }
   return options;
 }
 
@@ -150,7 +162,8 @@ absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view url, const StoreEnvironm
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(std::string_view url, IfMissing if_missing) {
   TY_ASSIGN_OR_RETURN(const StoreUrl parsed,
                       ParseStoreUrl(url, {.home = FromEnvironment("HOME"),
-                                          .etcd_password = FromEnvironment("TRAINYARD_ETCD_PASSWORD")}));
+                                          .etcd_password = FromEnvironment("TRAINYARD_ETCD_PASSWORD"),
+                                          .etcd_token = FromEnvironment("TRAINYARD_ETCD_TOKEN")}));
   if (const auto* embedded = std::get_if<EmbeddedUrl>(&parsed)) {
     EmbeddedOptions options;
     options.journal.create = if_missing == IfMissing::kCreate;

@@ -5,7 +5,8 @@
 //   etcds://…                                             the same over TLS
 //   memory:                                               forgotten when the process ends
 //
-// Options of etcd: ca, cert and key (files; any of them means TLS), user, password-file, timeout (as "3s").
+// Options of etcd: ca, cert and key (files; any of them means TLS), user, password-file, token-file (of a
+// store that `trainyard store` serves), timeout (as "3s").
 #pragma once
 
 #include <memory>
@@ -29,10 +30,11 @@ using StoreUrl = std::variant<MemoryUrl, EmbeddedUrl, EtcdOptions>;
 struct StoreEnvironment {
   std::string home;           // $HOME
   std::string etcd_password;  // $TRAINYARD_ETCD_PASSWORD
+  std::string etcd_token;     // $TRAINYARD_ETCD_TOKEN
 };
 
-// InvalidArgument: the message says what is wrong and shows the right form. Reads the password file if one is
-// named.
+// InvalidArgument: the message says what is wrong and shows the right form. Reads the password or token file
+// if one is named.
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view url, const StoreEnvironment& environment);
 
 // Takes the environment of this process. NotFound: there is no embedded store there, and none is to be made.

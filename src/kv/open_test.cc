@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const StoreEnvironment kEnvironment{.home = "/home/u", .etcd_password = ""};
+const StoreEnvironment kEnvironment{.home = "/home/u"};
 
 EtcdOptions Etcd(std::string_view url, const StoreEnvironment& environment = kEnvironment) {
   const auto parsed = ParseStoreUrl(url, environment);
@@ -49,6 +49,21 @@ TEST(ParseStoreUrl, TakesTlsAndUser) {
   EXPECT_EQ(Etcd(StrCat("etcd://a?user=u&password-file=", path)).password, "from a file");
 }
 
+TEST(ParseStoreUrl, TakesATokenFromAFileOrTheEnvironmentButNotBesideAUser) {
+  const std::string path = testing::TempDir() + "open_test_token";
+  std::ofstream(path) << "from-a-file\nand nothing else\n";
+  const std::string url = StrCat("etcd://a?token-file=", path);
+  EXPECT_EQ(Etcd(url).token, "from-a-file");
+  EXPECT_EQ(Etcd(url, {.etcd_token = "other"}).token, "from-a-file");
+  EXPECT_EQ(Etcd("etcd://a", {.etcd_token = "x"}).token, "x");
+  EXPECT_EQ(Etcd("etcd://a").token, "");
+  EXPECT_EQ(Etcd("etcd://a?user=u", {.etcd_password = "p", .etcd_token = "x"}).token, "");
+  EXPECT_THAT(Message(ParseStoreUrl(url + "&user=u", {.etcd_password = "p"}).status()),
+              HasSubstr("give a user or a token, not both"));
+  EXPECT_THAT(Message(ParseStoreUrl("etcd://a", {.etcd_token = "two words"}).status()),
+              HasSubstr("TRAINYARD_ETCD_TOKEN: a token has printable ASCII characters only"));
+}
+
 TEST(ParseStoreUrl, SaysWhatIsWrongAndWhatIsRight) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "use embedded:PATH, etcd://HOST:PORT"},
@@ -67,11 +82,13 @@ TEST(ParseStoreUrl, SaysWhatIsWrongAndWhatIsRight) {
       {"etcd://a?password-file=/etc/hostname", "a password-file goes with a user"},
       {"etcd://[::1:7", "is not HOST or HOST:PORT"},
       {"etcd://a?colour=red",
-       "unknown option 'colour': there are ca, cert, key, user, password-file and timeout"},
+       "unknown option 'colour': there are ca, cert, key, user, password-file, token-file and timeout"},
       {"etcd://a?timeout=soon", "'soon' is no time above 0 and up to 1h"},
       {"etcd://a?cert=/c", "cert and key go together"},
       {"etcd://a?user=u", "set TRAINYARD_ETCD_PASSWORD or add &password-file=FILE"},
       {"etcd://a?user=u&password-file=/no/such", "cannot read /no/such"},
+      {"etcd://a?token-file=/no/such", "cannot read /no/such"},
+      {"etcd://a?token-file=/dev/null", "the token file /dev/null: a token must not be empty"},
   };
   for (const auto& [url, message] : cases) {
     const auto parsed = ParseStoreUrl(url, kEnvironment);

@@ -80,6 +80,21 @@ TEST_F(FakeDisk, KeepsKeysHistoryLeasesAndRevisionAcrossRestarts) {
   EXPECT_EQ(*store->Put("b", "1"), last + 3);
 }
 
+TEST_F(FakeDisk, ReadsAPastOfLargeValuesLittleByLittle) {
+  constexpr std::size_t kValues = 12;
+  const auto store = MustOpen();
+  for (std::size_t i = 0; i < kValues; ++i) ASSERT_TRUE(store->Put("a", std::string(1 << 20, 'x')).ok());
+  const auto watcher = *store->Watch({.range = KeyRange::Key("a"), .start_revision = 1});
+  std::size_t seen = 0;
+  while (seen < kValues) {
+    const absl::StatusOr<WatchBatch> batch = watcher->Next(absl::ZeroDuration());
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    EXPECT_LE(batch->events.size(), 5);
+    seen += batch->events.size();
+  }
+  EXPECT_EQ(seen, kValues);
+}
+
 TEST_F(FakeDisk, GivesBackTheSpaceOfWhatWasCompactedAndKeepsTheRest) {
   Revision last = 0;
   const auto bytes = [&] {

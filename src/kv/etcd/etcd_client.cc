@@ -64,6 +64,8 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration from_now) {
 
 }  // namespace
 
+void RouteGrpcLog() { gpr_set_log_function(LogGrpc); }
+
 EtcdOutcome Classify(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
@@ -106,6 +108,12 @@ absl::Status ToStatus(const grpc::Status& status, EtcdOutcome outcome, std::stri
   if (Contains(status, "requested lease not found")) {
     return absl::NotFoundError("the lease does not exist: it was revoked or its time ran out");
   }
+  if (Contains(status, "invalid auth token")) {
+    return absl::PermissionDeniedError(
+        StrCat(where,
+               " wants a token, and this is not it: check ?token-file=FILE in the store's URL, or "
+               "TRAINYARD_ETCD_TOKEN"));
+  }
   if (Contains(status, "authentication failed")) {
     return absl::PermissionDeniedError(StrCat(where, " refused the user or the password: check both"));
   }
@@ -139,7 +147,7 @@ void PauseBefore(EtcdMember& member) {
 }
 
 absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(EtcdOptions options) {
-  gpr_set_log_function(LogGrpc);
+  RouteGrpcLog();
   TY_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
   std::unique_ptr<EtcdClient> client(new EtcdClient(std::move(options)));
   for (const std::string& address : client->options_.endpoints) {
@@ -209,6 +217,10 @@ absl::StatusOr<std::string> EtcdClient::Token() {
 }
 
 absl::StatusOr<std::string> EtcdClient::Prepare(grpc::ClientContext& context) {
+  if (!options_.token.empty()) {
+    context.AddMetadata("token", options_.token);
+    return options_.token;
+  }
   if (options_.user.empty()) return std::string();
   TY_ASSIGN_OR_RETURN(std::string token, Token());
   context.AddMetadata("token", token);

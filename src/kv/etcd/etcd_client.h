@@ -20,6 +20,9 @@
 
 namespace trainyard::kv {
 
+// From now on what gRPC has to say goes to our log, where it is for who debugs.
+void RouteGrpcLog();
+
 // One member.
 struct EtcdMember {
   std::string address;
@@ -59,7 +62,7 @@ class EtcdClient {
 
   // For calls that last: a member, and a context with our token and without a deadline.
   EtcdMember& member();
-  // Returns the token, which is empty where there are no users.
+  // Returns the token, which is empty where there are neither users nor a token of ours.
   absl::StatusOr<std::string> Prepare(grpc::ClientContext& context);
   // The member has failed; the next one is asked from now on.
   void Leave(const EtcdMember& member);

@@ -19,6 +19,7 @@ struct EtcdOptions {
   std::string key_file;
   std::string user;  // empty: none
   std::string password;
+  std::string token;                          // sent with every call, in place of a user's; empty: none
   absl::Duration timeout = absl::Seconds(5);  // of one call, all its attempts together
 };
 

@@ -243,7 +243,11 @@ absl::Status EtcdWatches::Read() {
   MutexLock lock(connection->write_mu);
   connection->finished = true;
   const grpc::Status status = connection->stream->Finish();
-  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) client_.ForgetToken(connection->token);
+  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+    // Of users there will be a new token; without any, the next stream would be refused like this one.
+    if (client_.options().user.empty()) return ToStatus(status, EtcdOutcome::kRefused, client_.where());
+    client_.ForgetToken(connection->token);
+  }
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 

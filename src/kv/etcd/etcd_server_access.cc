@@ -1,0 +1,85 @@
+#include "kv/etcd/etcd_server_access.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace trainyard::kv {
+namespace {
+
+constexpr std::size_t kMaxToken = 4096;
+
+}  // namespace
+
+absl::Status CheckToken(std::string_view token) {
+  if (token.empty()) return absl::InvalidArgumentError("a token must not be empty");
+  if (token.size() > kMaxToken) {
+    return absl::InvalidArgumentError(StrCat("a token has at most ", kMaxToken, " characters"));
+  }
+  if (!std::ranges::all_of(token, [](unsigned char c) { return c < 0x80 && std::isgraph(c) != 0; })) {
+    return absl::InvalidArgumentError("a token has printable ASCII characters only, and no spaces");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  TY_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 2 * kMaxToken));
+  std::string line(text, 0, text.find('\n'));
+  if (line.ends_with('\r')) line.pop_back();
+  TY_RETURN_IF_ERROR(Annotate(CheckToken(line), StrCat("the token file ", path)));
+  return line;
+}
+
+bool IsToken(std::string_view sent, std::string_view token) {
+  constexpr std::string_view kScheme = "bearer ";
+  const bool has_scheme =
+      sent.size() > kScheme.size() && std::ranges::equal(sent.substr(0, kScheme.size()), kScheme, {},
+                                                         [](unsigned char c) { return std::tolower(c); });
+  if (has_scheme) sent.remove_prefix(kScheme.size());
+  volatile unsigned char different = sent.size() == token.size() && !token.empty() ? 0 : 1;
+  for (std::size_t i = 0; i < sent.size() && !token.empty(); ++i) {
+    different = different | static_cast<unsigned char>(sent[i] ^ token[i % token.size()]);
+  }
+  return different == 0;
+}
+
+bool ListenAddress::IsLoopback() const {
+  in_addr old{};
+  if (::inet_pton(AF_INET, host.c_str(), &old) == 1) return (ntohl(old.s_addr) >> 24) == 127;
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, host.c_str(), &address) == 1 && IN6_IS_ADDR_LOOPBACK(&address);
+}
+
+std::string ListenAddress::Text() const {
+  if (host.empty()) return StrCat("[::]:", port);
+  return IsIpv6() ? StrCat("[", host, "]:", port) : StrCat(host, ":", port);
+}
+
+absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text) {
+  const absl::Status wrong = absl::InvalidArgumentError(
+      StrCat("'", Escaped(text),
+             "' is no address to listen at: write ADDRESS:PORT, as 127.0.0.1:2379, or "
+             ":PORT for every address of this machine"));
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return wrong;
+  const auto port = ParseNumber<std::uint16_t>(text.substr(colon + 1));
+  if (!port) return wrong;
+  ListenAddress address{.host = std::string(text.substr(0, colon)), .port = *port};
+  if (address.host.empty()) return address;
+  if (address.host == "localhost") address.host = "127.0.0.1";
+  const bool brackets = address.host.starts_with('[') && address.host.ends_with(']');
+  if (brackets) address.host = address.host.substr(1, address.host.size() - 2);
+  in_addr old{};
+  in6_addr now{};
+  const bool valid = brackets ? ::inet_pton(AF_INET6, address.host.c_str(), &now) == 1
+                              : ::inet_pton(AF_INET, address.host.c_str(), &old) == 1;
+  if (!valid) return wrong;
+  return address;
+}
+
+}  // namespace trainyard::kv

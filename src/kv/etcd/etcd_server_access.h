@@ -1,0 +1,36 @@
+// Who may use a store that is served, and where it listens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace trainyard::kv {
+
+// What a token may be: 1 to 4096 printable ASCII characters without spaces, so that it fits into a header.
+absl::Status CheckToken(std::string_view token);
+// The first line of a file. Every error names the file; InvalidArgument: it is no token.
+absl::StatusOr<std::string> ReadToken(const std::string& path);
+
+// Whether what a client has sent in a header ("Bearer X", or X alone) is the token. Takes as long for a wrong
+// one as for a right one of the same length.
+bool IsToken(std::string_view sent, std::string_view token);
+
+struct ListenAddress {
+  std::string host;  // an address, without brackets; empty: all of this machine's
+  std::uint16_t port = 0;
+
+  bool IsIpv6() const { return host.find(':') != std::string::npos; }
+  // Nobody else than this machine's own processes can come there.
+  bool IsLoopback() const;
+  // "127.0.0.1:2379", "[::1]:2379"; "[::]:2379" for all addresses.
+  std::string Text() const;
+};
+
+// "HOST:PORT" or ":PORT"; port 0 is any that is free. The host is an address or localhost: a name may lead
+// elsewhere tomorrow. InvalidArgument: it is none of these.
+absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text);
+
+}  // namespace trainyard::kv

@@ -1,0 +1,246 @@
+#include "kv/gateway/gateway.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "kv/etcd/etcd_server_access.h"
+#include "kv/etcd/etcd_server_calls.h"
+#include "kv/etcd/etcd_server_workers.h"
+#include "kv/gateway/gateway_exchange.h"
+
+namespace trainyard::kv {
+namespace {
+
+constexpr unsigned kMaxConnections = 1000;
+constexpr std::size_t kMaxBytesUnderWay = std::size_t{256} << 20;
+constexpr int kBacklog = 128;
+constexpr absl::Duration kEndGrace = absl::Milliseconds(200);  // for the last lines of watches
+
+// Sockets that are accepted have these too: a client whose machine is gone closes nothing.
+void SetOptions(int socket) {
+  const auto set = [&](int level, int name, int value) {
+    ::setsockopt(socket, level, name, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_REUSEADDR, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+absl::StatusOr<Fd> Listen(const ListenAddress& address) {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const bool any = address.host.empty();
+  Fd socket;
+  if (any || address.IsIpv6()) {
+    auto* const in = reinterpret_cast<sockaddr_in6*>(&storage);
+    in->sin6_family = AF_INET6;
+    in->sin6_port = htons(address.port);
+    if (!any) ::inet_pton(AF_INET6, address.host.c_str(), &in->sin6_addr);
+    size = sizeof *in;
+    socket = Fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int only = any ? 0 : 1;
+    if (socket.valid()) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+  }
+  if (!socket.valid() && !address.IsIpv6()) {  // where there is no IPv6 the old kind must do
+    auto* const in = reinterpret_cast<sockaddr_in*>(&storage);
+    storage = {};
+    in->sin_family = AF_INET;
+    in->sin_port = htons(address.port);
+    if (!any) ::inet_pton(AF_INET, address.host.c_str(), &in->sin_addr);
+    size = sizeof *in;
+    socket = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  }
+  if (!socket.valid()) return ErrnoStatus(errno, "cannot open a socket");
+  SetOptions(socket.get());
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), size) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    return absl::UnavailableError(StrCat("cannot listen at ", address.Text(), ": ", std::strerror(errno)));
+  }
+  return socket;
+}
+
+absl::StatusOr<std::uint16_t> PortOf(const Fd& socket) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return ErrnoStatus(errno, "cannot ask for the port");
+  }
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
+                                           : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+}
+
+class MicroGateway final : public Gateway {
+ public:
+  MicroGateway(Store& store, GatewayOptions options)
+      : options_(std::move(options)),
+        budget_(kMaxConnections, kMaxBytesUnderWay),
+        workers_(options_.threads),
+        calls_(store, workers_) {}
+  ~MicroGateway() override;
+
+  absl::Status Open(ListenAddress address);
+  std::string address() const override { return address_.Text(); }
+  std::size_t streams() const override;
+
+ private:
+  static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* path, const char* method,
+                              const char* version, const char* body, size_t* body_size, void** state);
+  static void OnCompleted(void* self, MHD_Connection* connection, void** state,
+                          MHD_RequestTerminationCode code);
+  void Begin(MHD_Connection* connection, const char* path, const char* method, void** state);
+  void Tick();
+  std::vector<std::shared_ptr<Exchange>> All() const;
+  void AwaitExchanges();
+
+  const GatewayOptions options_;
+  ListenAddress address_;
+  Budget budget_;
+  Workers workers_;
+  EtcdCalls calls_;
+  mutable Mutex mu_;
+  CondVar completed_;
+  absl::flat_hash_map<Exchange*, std::shared_ptr<Exchange>> exchanges_ TY_GUARDED_BY(mu_);
+  bool stopping_ TY_GUARDED_BY(mu_) = false;
+  MHD_Daemon* daemon_ = nullptr;
+  std::unique_ptr<Ticker> ticker_;
+};
+
+absl::Status MicroGateway::Open(ListenAddress address) {
+  address_ = std::move(address);
+  TY_ASSIGN_OR_RETURN(Fd socket, Listen(address_));
+  TY_ASSIGN_OR_RETURN(address_.port, PortOf(socket));
+  const auto timeout =
+      static_cast<unsigned>(absl::ToInt64Seconds(absl::Ceil(options_.timeout, absl::Seconds(1))));
+  daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
+                             &OnRequest, this, MHD_OPTION_LISTEN_SOCKET, socket.get(),
+                             MHD_OPTION_NOTIFY_COMPLETED, &OnCompleted, this, MHD_OPTION_CONNECTION_LIMIT,
+                             kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_END);
+  if (daemon_ == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", address_.Text()));
+  socket.Release();  // the daemon closes it
+  ticker_ = std::make_unique<Ticker>(options_.patience, [this] { Tick(); });
+  return absl::OkStatus();
+}
+
+MicroGateway::~MicroGateway() {
+  if (daemon_ == nullptr) return;
+  ticker_ = nullptr;
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  for (const auto& exchange : All()) exchange->Stop();
+  AwaitExchanges();
+  MHD_stop_daemon(daemon_);
+  workers_.Stop();  // while there is all that they use
+}
+
+// MHD must not be stopped while a connection is suspended; and the last line of a watch is worth a moment.
+void MicroGateway::AwaitExchanges() {
+  const SteadyTime deadline = Clock::System().Steady() + kEndGrace;
+  while (true) {
+    bool suspended = false;
+    for (const auto& exchange : All()) suspended = suspended || exchange->IsSuspended();
+    MutexLock lock(mu_);
+    const SteadyTime now = Clock::System().Steady();
+    if (exchanges_.empty() || (!suspended && now >= deadline)) return;
+    completed_.WaitUntil(mu_, now + absl::Milliseconds(5));
+  }
+}
+
+std::vector<std::shared_ptr<Exchange>> MicroGateway::All() const {
+  MutexLock lock(mu_);
+  std::vector<std::shared_ptr<Exchange>> all;
+  all.reserve(exchanges_.size());
+  for (const auto& [key, exchange] : exchanges_) all.push_back(exchange);
+  return all;
+}
+
+std::size_t MicroGateway::streams() const {
+  std::size_t count = 0;
+  for (const auto& exchange : All()) count += exchange->StreamSocket() >= 0 ? 1 : 0;
+  return count;
+}
+
+void MicroGateway::Begin(MHD_Connection* connection, const char* path, const char* method, void** state) {
+  auto exchange =
+      std::make_shared<Exchange>(Exchange::Host{calls_, workers_, budget_, options_.token}, connection);
+  *state = exchange.get();
+  bool stopping = false;
+  {
+    MutexLock lock(mu_);
+    exchanges_.emplace(exchange.get(), exchange);
+    stopping = stopping_;
+  }
+  exchange->Begin(path, method, stopping);
+}
+
+MHD_Result MicroGateway::OnRequest(void* self, MHD_Connection* connection, const char* path,
+                                   const char* method, const char* /*version*/, const char* body,
+                                   size_t* body_size, void** state) {
+  if (*state != nullptr) return static_cast<Exchange*>(*state)->Take(body, body_size);
+  static_cast<MicroGateway*>(self)->Begin(connection, path, method, state);
+  return MHD_YES;
+}
+
+void MicroGateway::OnCompleted(void* self, MHD_Connection* /*connection*/, void** state,
+                               MHD_RequestTerminationCode /*code*/) {
+  if (*state == nullptr) return;
+  auto* const exchange = static_cast<Exchange*>(*state);
+  *state = nullptr;
+  exchange->Close();
+  auto& gateway = *static_cast<MicroGateway*>(self);
+  std::shared_ptr<Exchange> removed;  // goes after the lock
+  MutexLock lock(gateway.mu_);
+  const auto it = gateway.exchanges_.find(exchange);
+  removed = std::move(it->second);
+  gateway.exchanges_.erase(it);
+  gateway.completed_.SignalAll();
+}
+
+// MHD does not look at a connection that is suspended, as one of a silent watch is: so we do.
+void MicroGateway::Tick() {
+  std::vector<std::pair<std::shared_ptr<Exchange>, bool>> streams;
+  {
+    MutexLock lock(mu_);  // a socket is closed only after its exchange has gone from here
+    std::vector<pollfd> sockets;
+    for (const auto& [key, exchange] : exchanges_) {
+      const int socket = exchange->StreamSocket();
+      if (socket < 0) continue;
+      sockets.push_back({.fd = socket, .events = POLLRDHUP, .revents = 0});
+      streams.emplace_back(exchange, false);
+    }
+    if (::poll(sockets.data(), sockets.size(), 0) > 0) {
+      for (std::size_t i = 0; i < sockets.size(); ++i) streams[i].second = sockets[i].revents != 0;
+    }
+  }
+  for (const auto& [exchange, gone] : streams) exchange->Tick(gone);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(Store& store, GatewayOptions options) {
+  TY_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(options.address));
+  if (!options.token.empty()) TY_RETURN_IF_ERROR(CheckToken(options.token));
+  auto gateway = std::make_unique<MicroGateway>(store, std::move(options));
+  TY_RETURN_IF_ERROR(gateway->Open(std::move(address)));
+  return gateway;
+}
+
+}  // namespace trainyard::kv
