@@ -28,7 +28,7 @@ struct StoreKind {
 
 inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.name; }
 
-// Memory, Embedded and Etcd.
+// Memory, Embedded, Etcd, Served and Gateway.
 std::vector<StoreKind> AllStoreKinds();
 
 }  // namespace trainyard::kv
