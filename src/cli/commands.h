@@ -17,6 +17,7 @@ std::unique_ptr<Command> NewOperator();
 std::unique_ptr<Command> NewPlan();
 std::unique_ptr<Command> NewVersion();
 std::unique_ptr<Command> NewStoreServe();
+std::unique_ptr<Command> NewGraphWorker();
 std::unique_ptr<Command> NewUp();
 std::unique_ptr<Command> NewDown();
 std::unique_ptr<Command> NewStatus();

@@ -1,0 +1,149 @@
+// trainyard graph-worker
+#include <unistd.h>
+
+#include <future>
+#include <iostream>
+
+#include "base/files.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/ending_signals.h"
+#include "cli/kv_common.h"
+#include "ps/worker.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr std::size_t kMaxTokenBytes = 4096;
+
+// Stops what runs now, whenever it is asked to.
+class Stopper {
+ public:
+  void Set(std::function<void()> stop) {
+    const MutexLock lock(mu_);
+    stop_ = std::move(stop);
+    if (asked_) stop_();
+  }
+  void Ask() {
+    const MutexLock lock(mu_);
+    asked_ = true;
+    if (stop_) stop_();
+  }
+
+ private:
+  Mutex mu_;
+  std::function<void()> stop_ TY_GUARDED_BY(mu_);
+  bool asked_ TY_GUARDED_BY(mu_) = false;
+};
+
+class GraphWorkerCommand final : public Command {
+ public:
+  std::string name() const override { return "graph-worker"; }
+  std::string summary() const override { return "Run one graph of a graph job: a trainer or a pserver"; }
+  std::string details() const override {
+    return "Takes the graph's programs from the store, restores its checkpoint or initialises it, registers "
+           "where it\n"
+           "is, and runs until the job is complete. It stops when its lease in the store is lost. Pods of "
+           "graph jobs\n"
+           "run it, with everything in the environment; by hand:\n\n"
+           "  trainyard graph-worker --store etcd://127.0.0.1:2379 --job default/test --graph pserver-0 \\\n"
+           "    --checkpoint-dir ckpt";
+  }
+
+  void Declare(Flags& flags) override {
+    store_.Declare(flags);
+    flags.Text({.name = "--job", .value = "NAMESPACE/NAME", .help = "Which job", .everywhere = true},
+               options_.keys.job);
+    flags.Text(
+        {.name = "--graph", .value = "ID", .help = "Which of its graphs, as trainer-0", .everywhere = true},
+        options_.graph);
+    flags.Text({.name = "--pod-name",
+                .value = "NAME",
+                .help = "What others see as this pod's name (the host's)",
+                .everywhere = true},
+               options_.pod_name);
+    flags.Text({.name = "--pod-ip",
+                .value = "IP",
+                .help = "Where others reach this pod (127.0.0.1)",
+                .everywhere = true},
+               options_.pod_ip);
+    flags.Text({.name = "--listen",
+                .value = "ADDRESS",
+                .help = "Where a pserver listens, as 0.0.0.0:7000 (any port of the pod's IP)"},
+               options_.listen);
+    flags.Text({.name = "--checkpoint-dir",
+                .value = "DIR",
+                .help = "Where a pserver writes its checkpoints",
+                .everywhere = true},
+               options_.checkpoint_directory);
+    flags.Text(
+        {.name = "--token-file", .value = "FILE", .help = "The job's token: whoever lacks it is refused"},
+        token_file_);
+    flags.Duration({.name = "--lease",
+                    .value = "TIME",
+                    .help = "Others take this graph for gone after so long without a sign (2s)"},
+                   lease_);
+    flags.Number({.name = "--threads", .value = "N", .help = "So many inside one operator (1)"}, threads_);
+    flags.Switch(
+        {.name = "--check-finite", .help = "Fail at the first operator that makes a NaN or an infinity"},
+        options_.check_finite);
+  }
+
+  absl::Status Run() override {
+    TY_RETURN_IF_ERROR(Check());
+    const EndingSignals signals;  // before the first thread
+    TY_ASSIGN_OR_RETURN(const std::unique_ptr<kv::Store> store, store_.Open());
+    Stopper stopper;
+    std::future<absl::Status> running = std::async(std::launch::async, [&] {
+      return ps::RunWorker(*store, options_,
+                           [&](std::function<void()> stop) { stopper.Set(std::move(stop)); });
+    });
+    while (running.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      if (signals.AwaitFor(absl::Milliseconds(50))) stopper.Ask();
+    }
+    return running.get();
+  }
+
+ private:
+  absl::Status Check() {
+    const std::vector<std::string_view> parts = Split(std::string_view(options_.keys.job), '/');
+    if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
+      return UsageError(StrCat("--job must be NAMESPACE/NAME and is '", Escaped(options_.keys.job), "'"));
+    }
+    if (options_.graph.empty()) return UsageError("--graph is missing: say which, as trainer-0");
+    if (threads_ && (*threads_ < 1 || *threads_ > 1024))
+      return UsageError("--threads must be between 1 and 1024");
+    if (lease_ && *lease_ < absl::Seconds(1)) return UsageError("--lease must be at least 1s");
+    if (threads_) options_.threads = static_cast<int>(*threads_);
+    if (lease_) options_.lease = *lease_;
+    if (options_.listen.empty())
+      options_.listen = options_.pod_ip.find(':') == std::string::npos ? StrCat(options_.pod_ip, ":0")
+                                                                       : StrCat("[", options_.pod_ip, "]:0");
+    if (options_.pod_name.empty()) options_.pod_name = HostName();
+    if (token_file_.empty()) return absl::OkStatus();
+    TY_ASSIGN_OR_RETURN(options_.token, ReadFile(token_file_, kMaxTokenBytes));
+    while (!options_.token.empty() && options_.token.back() == '\n') options_.token.pop_back();
+    return options_.token.empty()
+               ? absl::InvalidArgumentError(StrCat("the token file ", token_file_, " is empty"))
+               : absl::OkStatus();
+  }
+
+  static std::string HostName() {
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+  }
+
+  StoreFlag store_;
+  ps::WorkerOptions options_{.listen = ""};
+  std::string token_file_;
+  std::optional<absl::Duration> lease_;
+  std::optional<std::int64_t> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewGraphWorker() { return std::make_unique<GraphWorkerCommand>(); }
+
+}  // namespace trainyard::cli

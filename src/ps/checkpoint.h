@@ -1,0 +1,72 @@
+// A pserver's variables on disk: parameters, accumulators, the schedule's step, and what the lead knows of
+// the data.
+//
+// A file is written beside its place, synced, renamed; then the store's pointer is moved; then files that
+// nobody needs any more go. Whatever dies when, the pointer names a whole file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/kernel/tensor.h"
+#include "kv/disk/file_system.h"
+#include "ps/tables.h"
+
+namespace trainyard::ps {
+
+struct CheckpointData {
+  std::int64_t step = 0;
+  std::string layout;
+  std::map<std::string, graph::Tensor> variables;
+  std::string extra;  // the lead's account of members and data; empty elsewhere
+};
+
+// Writes DIRECTORY/GRAPH-STEP-CHECKSUM.ckpt and says what it wrote. The folder is the job's alone, and is
+// made if it is not there. No file that has been written is ever changed: what a step has when it is done
+// again is another file, so that a pointer stays true until it is moved. Reads the tensors' memory while it
+// runs.
+absl::StatusOr<Checkpoint> WriteCheckpoint(const std::string& directory, std::string_view graph,
+                                           const CheckpointData& data,
+                                           kv::FileSystem& files = kv::FileSystem::System());
+
+// DataLoss: the file is not what the pointer says (size, checksum), or is damaged inside; the message names
+// it.
+absl::StatusOr<CheckpointData> ReadCheckpoint(const Checkpoint& checkpoint,
+                                              kv::FileSystem& files = kv::FileSystem::System());
+
+// Adds the checkpoint to the graph's pointers, forgets those below the last but one step that all of
+// `pservers` have, and deletes the forgotten files after the pointer was stored. The last but one is kept for
+// whoever is about to go back to it, having looked just before the last one was there.
+absl::Status PublishCheckpoint(kv::Store& store, const JobKeys& keys, std::string_view graph,
+                               const Checkpoint& checkpoint, const std::vector<std::string>& pservers,
+                               kv::FileSystem& files = kv::FileSystem::System());
+
+// After the job went back to `step`: forgets the graph's checkpoints above it, which are of steps that did
+// not happen, and deletes them. Else one of them could be taken for the same step's of the others when it
+// comes again.
+absl::Status ForgetCheckpointsAbove(kv::Store& store, const JobKeys& keys, std::string_view graph,
+                                    std::int64_t step, kv::FileSystem& files = kv::FileSystem::System());
+
+// The pointers of each graph at one time, in the order of `graphs`.
+absl::StatusOr<std::vector<GraphCheckpoints>> GetCheckpoints(kv::Store& store, const JobKeys& keys,
+                                                             const std::vector<std::string>& graphs);
+
+// The old graphs, by the numbers of their pservers: main programs, and what was in their checkpoints.
+struct OldLayout {
+  std::vector<graph::Program> mains;
+  std::vector<CheckpointData> data;
+};
+
+// What a graph of a new layout needs of the files of an old one: each persistable variable put together from
+// the pieces that the old graphs had, in memory of its own. `variables` are those of the new graph, with
+// their slices, and `pservers` is how many there are now. kShare may be missing: the server sets it.
+// NotFound: a piece is missing, and which. InvalidArgument: a variable has other dims or another type than it
+// had.
+absl::StatusOr<std::map<std::string, graph::Tensor>> Recut(const std::vector<graph::Var>& variables,
+                                                           int pservers, const OldLayout& old);
+
+}  // namespace trainyard::ps

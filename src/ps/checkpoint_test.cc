@@ -1,0 +1,236 @@
+#include "ps/checkpoint.h"
+
+#include "base/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kv/disk/fake_file_system.h"
+#include "kv/memory_store.h"
+#include "ps/ps_testing.h"
+
+namespace trainyard::ps {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
+
+CheckpointData DataOf(std::int64_t step, std::string layout = "two") {
+  CheckpointData data{.step = step, .layout = std::move(layout)};
+  data.variables["w"] = graph::Tensor(graph::DataType::kFloat32, {4});
+  data.variables["w"].data<float>()[0] = static_cast<float>(step);
+  return data;
+}
+
+class PublishTest : public testing::Test {
+ protected:
+  Checkpoint Write(std::string_view graph, std::int64_t step, std::string layout = "two") {
+    return WriteCheckpoint("dir", graph, DataOf(step, std::move(layout)), files_).value();
+  }
+  absl::Status Publish(std::string_view graph, const Checkpoint& checkpoint) {
+    return PublishCheckpoint(store_, keys_, graph, checkpoint, pservers_, files_);
+  }
+  Checkpoint WriteAndPublish(std::string_view graph, std::int64_t step, std::string layout = "two") {
+    const Checkpoint checkpoint = Write(graph, step, std::move(layout));
+    EXPECT_TRUE(Publish(graph, checkpoint).ok());
+    return checkpoint;
+  }
+  GraphCheckpoints Get(const std::string& graph) { return GetCheckpoints(store_, keys_, {graph}).value()[0]; }
+  std::vector<std::int64_t> Steps(const std::string& graph) {
+    std::vector<std::int64_t> steps;
+    for (const Checkpoint& checkpoint : Get(graph).kept) steps.push_back(checkpoint.step);
+    return steps;
+  }
+
+  ManualClock clock_;
+  std::unique_ptr<kv::Store> memory_ = kv::NewMemoryStore(clock_);
+  SteppedStore store_{*memory_};
+  kv::FakeFileSystem files_;
+  JobKeys keys_{"default/mnist"};
+  std::vector<std::string> pservers_ = {"pserver-0", "pserver-1"};
+};
+
+TEST_F(PublishTest, PointersAreInTheOrderOfTheGraphsAskedFor) {
+  const Checkpoint zero = WriteAndPublish("pserver-0", 10);
+  const Checkpoint one = WriteAndPublish("pserver-1", 20);
+  const auto all = GetCheckpoints(store_, keys_, {"pserver-1", "pserver-7", "pserver-0"}).value();
+  ASSERT_EQ(all.size(), 3);
+  EXPECT_THAT(all[0].kept, ElementsAre(one));
+  EXPECT_THAT(all[1].kept, IsEmpty());
+  EXPECT_THAT(all[2].kept, ElementsAre(zero));
+}
+
+TEST_F(PublishTest, KeepsAllThatIsNotYetEverybodys) {
+  for (const std::int64_t step : {10, 20, 30}) WriteAndPublish("pserver-0", step);
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(10, 20, 30));
+  EXPECT_EQ(files_.Paths().size(), 3);
+}
+
+TEST_F(PublishTest, ForgetsWhatIsBelowTheLastButOneCommonStep) {
+  for (const std::int64_t step : {10, 20, 30}) WriteAndPublish("pserver-0", step);
+  for (const std::int64_t step : {10, 20}) WriteAndPublish("pserver-1", step);
+  EXPECT_THAT(Steps("pserver-1"), ElementsAre(10, 20));
+  const Checkpoint last = WriteAndPublish("pserver-1", 30);
+  EXPECT_THAT(Steps("pserver-1"), ElementsAre(20, 30));
+  const Checkpoint next = WriteAndPublish("pserver-0", 40);
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(20, 30, 40));
+  EXPECT_EQ(files_.Paths().size(), 5);
+  for (const Checkpoint& kept : Get("pserver-0").kept) EXPECT_TRUE(ReadCheckpoint(kept, files_).ok());
+  for (const Checkpoint& kept : Get("pserver-1").kept) EXPECT_TRUE(ReadCheckpoint(kept, files_).ok());
+}
+
+TEST_F(PublishTest, WhoeverLookedJustBeforeCanStillGoBack) {
+  for (const char* graph : {"pserver-0", "pserver-1"}) WriteAndPublish(graph, 10);
+  WriteAndPublish("pserver-0", 20);
+  const auto seen = NewestCommonStep(GetCheckpoints(store_, keys_, pservers_).value(), "two");
+  ASSERT_EQ(seen, 10);
+  WriteAndPublish("pserver-1", 20);
+  EXPECT_THAT(Steps("pserver-0"), testing::Contains(10));
+  EXPECT_THAT(Steps("pserver-1"), testing::Contains(10));
+}
+
+TEST_F(PublishTest, ReplacesTheSameStepDoneAgain) {
+  Checkpoint first = Write("pserver-0", 10);
+  CheckpointData again = DataOf(10);
+  again.variables["w"].data<float>()[1] = 5;
+  ASSERT_TRUE(Publish("pserver-0", first).ok());
+  const Checkpoint second = WriteCheckpoint("dir", "pserver-0", again, files_).value();
+  EXPECT_TRUE(ReadCheckpoint(first, files_).ok());  // until the pointer has moved
+  ASSERT_TRUE(Publish("pserver-0", second).ok());
+  EXPECT_THAT(Get("pserver-0").kept, ElementsAre(second));
+  EXPECT_THAT(files_.Paths(), ElementsAre(second.file));
+}
+
+TEST_F(PublishTest, ToldTwiceIsToldOnce) {
+  const Checkpoint checkpoint = WriteAndPublish("pserver-0", 10);
+  ASSERT_TRUE(Publish("pserver-0", checkpoint).ok());
+  EXPECT_THAT(Get("pserver-0").kept, ElementsAre(checkpoint));
+  EXPECT_TRUE(ReadCheckpoint(checkpoint, files_).ok());
+}
+
+TEST_F(PublishTest, KeepsAnotherLayoutUntilTheNewOneIsEverybodys) {
+  for (const std::string& graph : pservers_) WriteAndPublish(graph, 10, "old");
+  WriteAndPublish("pserver-0", 10);
+  WriteAndPublish("pserver-0", 20);
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(10, 10, 20));
+  WriteAndPublish("pserver-1", 10);
+  WriteAndPublish("pserver-1", 20);
+  WriteAndPublish("pserver-0", 20);
+  for (const std::string& graph : pservers_) {
+    for (const Checkpoint& kept : Get(graph).kept) EXPECT_EQ(kept.layout, "two");
+    EXPECT_THAT(Steps(graph), ElementsAre(10, 20));
+  }
+}
+
+TEST_F(PublishTest, DeletesNothingBeforeThePointerIsStored) {
+  for (const std::int64_t step : {10, 20}) {
+    for (const std::string& graph : pservers_) WriteAndPublish(graph, step);
+  }
+  WriteAndPublish("pserver-1", 30);
+  const Checkpoint next = Write("pserver-0", 30);
+  const std::size_t files = files_.Paths().size();
+  store_.before_txn = [] { return absl::UnavailableError("away"); };
+  EXPECT_TRUE(absl::IsUnavailable(Publish("pserver-0", next)));
+  EXPECT_EQ(files_.Paths().size(), files);
+  store_.before_txn = [] { return absl::OkStatus(); };
+  ASSERT_TRUE(Publish("pserver-0", next).ok());
+  EXPECT_LT(files_.Paths().size(), files);
+}
+
+TEST_F(PublishTest, SweepsUpWhatAPublisherThatDiedHasLeft) {
+  for (const std::int64_t step : {10, 20, 30}) {
+    for (const std::string& graph : pservers_) WriteAndPublish(graph, step);
+  }
+  // The pointer moves, and then nothing is deleted.
+  WriteAndPublish("pserver-1", 40);
+  const Checkpoint next = Write("pserver-0", 40);
+  files_.CutPowerAt(1);
+  EXPECT_TRUE(Publish("pserver-0", next).ok());
+  files_.RestartProcess();
+  const std::string left = "dir/pserver-0-20-";
+  const auto is_left = [&](const std::string& path) { return path.starts_with(left); };
+  EXPECT_TRUE(std::ranges::any_of(files_.Paths(), is_left));
+  WriteAndPublish("pserver-0", 50);
+  EXPECT_FALSE(std::ranges::any_of(files_.Paths(), is_left));
+}
+
+TEST_F(PublishTest, LeavesFilesOfOthersAlone) {
+  for (const char* name : {"dir/pserver-0-x-1.ckpt", "dir/pserver-0-1.ckpt", "dir/pserver-01-1-00000000.ckpt",
+                           "dir/pserver-0-1-00000000.ckpt.bak", "dir/notes.txt"}) {
+    ASSERT_TRUE(files_.Open(name, kv::FileSystem::Mode::kCreate).ok());
+  }
+  for (const std::int64_t step : {10, 20, 30}) {
+    for (const std::string& graph : pservers_) WriteAndPublish(graph, step);
+  }
+  EXPECT_EQ(files_.Paths().size(), 5 + 2 * 2 + 1);  // pserver-0 published before pserver-1 had step 30
+}
+
+TEST_F(PublishTest, IsNotLostAmongOtherWriters) {
+  int left = 3;
+  store_.before_txn = [&] {
+    if (left-- > 0) {
+      EXPECT_TRUE(
+          PublishCheckpoint(*memory_, keys_, "pserver-0", Write("pserver-0", 100 + left), pservers_, files_)
+              .ok());
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(Publish("pserver-0", Write("pserver-0", 50)).ok());
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(50, 100, 101, 102));
+}
+
+TEST_F(PublishTest, APointerThatIsNoneIsAnErrorThatNamesTheKey) {
+  ASSERT_TRUE(memory_->Put(keys_.Checkpoint("pserver-1"), "[]").ok());
+  const absl::Status status = GetCheckpoints(store_, keys_, pservers_).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(MessageOf(status), HasSubstr(keys_.Checkpoint("pserver-1")));
+}
+
+TEST_F(PublishTest, ForgetsStepsThatDidNotHappen) {
+  for (const std::int64_t step : {10, 20, 30}) WriteAndPublish("pserver-0", step);
+  ASSERT_TRUE(ForgetCheckpointsAbove(store_, keys_, "pserver-0", 10, files_).ok());
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(10));
+  EXPECT_EQ(files_.Paths().size(), 1);
+  ASSERT_TRUE(ForgetCheckpointsAbove(store_, keys_, "pserver-0", 0, files_).ok());
+  EXPECT_THAT(Steps("pserver-0"), IsEmpty());
+}
+
+// Whatever the last call was before the power went or the process died, every pointer names a whole file.
+TEST_F(PublishTest, SurvivesTheEndOfEverythingBetweenAnyTwoCalls) {
+  for (const std::int64_t step : {10, 20}) {
+    for (const std::string& graph : pservers_) WriteAndPublish(graph, step);
+  }
+  WriteAndPublish("pserver-1", 30);
+  const kv::FakeFileSystem::Image image = files_.Save();
+  const GraphCheckpoints before = Get("pserver-0");
+  const auto write_and_publish = [&] {
+    const auto written = WriteCheckpoint("dir", "pserver-0", DataOf(30), files_);
+    if (written.ok()) (void)Publish("pserver-0", *written);
+  };
+  const int first = files_.changes();
+  write_and_publish();
+  const int changes = files_.changes() - first;
+  ASSERT_GE(changes, 6);
+  IdSource dice(7);
+  for (int n = 1; n <= changes + 1; ++n) {
+    for (const bool power : {true, false}) {
+      files_.Load(image);
+      ASSERT_TRUE(memory_->Put(keys_.Checkpoint("pserver-0"), EncodeCheckpoints(before)).ok());
+      files_.CutPowerAt(n);
+      write_and_publish();
+      power ? files_.RestorePower(dice) : files_.RestartProcess();
+      const GraphCheckpoints after = Get("pserver-0");
+      for (const Checkpoint& kept : after.kept) {
+        EXPECT_TRUE(ReadCheckpoint(kept, files_).ok()) << n << ": " << ReadCheckpoint(kept, files_).status();
+      }
+      EXPECT_EQ(after.kept.back().step, n <= changes - 1 && after == before ? 20 : 30) << n;
+      // And life goes on.
+      ASSERT_TRUE(Publish("pserver-0", Write("pserver-0", 40)).ok());
+      EXPECT_TRUE(ReadCheckpoint(Get("pserver-0").kept.back(), files_).ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainyard::ps

@@ -1,0 +1,42 @@
+// A gradient that comes in part by part, in any order, some of them twice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/kernel/tensor.h"
+#include "ps/rpc/frame.h"
+#include "ps/rpc/message.pb.h"
+
+namespace trainyard::ps {
+
+// Bookkeeping of one gradient of one sender. The elements lie in a value of the owner's, which keeps its
+// memory from step to step. Not thread-safe but where said.
+class Inbox {
+ public:
+  // Where a part belongs, once it is known to be wanted.
+  enum class Verdict { kWanted, kRepeat };
+  // Begins the gradient anew if the part is of a later step or incarnation than what is there, and says
+  // whether the part is still missing. InvalidArgument: it is none of this gradient. Aborted: a later
+  // incarnation has sent.
+  absl::StatusOr<Verdict> Expect(const wire::PushRequest& request, const Unpacked& message,
+                                 const graph::VarType& type, graph::Value& value);
+  // Copies a wanted part to its place; several parts may be copied at once.
+  static absl::Status Copy(const wire::PushRequest& request, const Unpacked& message, graph::Value& value);
+  // A wanted part has been copied.
+  void Arrived(const wire::PushRequest& request);
+
+  // All parts of that step have come.
+  bool Whole(std::int64_t step) const { return step_ == step && missing_ == 0; }
+  std::int64_t step() const { return step_; }
+  void Clear() { *this = Inbox(); }
+
+ private:
+  std::int64_t step_ = -1;
+  std::int64_t incarnation_ = 0;
+  std::vector<bool> here_;
+  std::size_t missing_ = 0;
+};
+
+}  // namespace trainyard::ps

@@ -1,0 +1,322 @@
+#include "ps/outputs.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace trainyard::ps {
+namespace {
+
+constexpr std::size_t kMaxPuts = 100;                        // of one transaction
+constexpr std::size_t kMaxBytes = kv::kMaxRequestBytes / 2;  // likewise, and of one output
+constexpr std::size_t kMaxElements = 16384;                  // of one output
+constexpr std::int64_t kPage = 1000;                         // keys of one answer
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
+constexpr absl::Duration kLastRetry = absl::Seconds(5);
+constexpr absl::Duration kGrace = absl::Seconds(1);  // for what is left in the end
+
+double NumberAt(const graph::Tensor& tensor, std::int64_t i) {
+  switch (tensor.type()) {
+    case graph::DataType::kFloat32:
+      return tensor.data<float>()[i];
+    case graph::DataType::kInt64:
+      return static_cast<double>(tensor.data<std::int64_t>()[i]);
+    case graph::DataType::kBool:
+      return tensor.data<bool>()[i] ? 1 : 0;
+  }
+  return 0;
+}
+
+OutputValue ValueOf(const std::string& name, const graph::Tensor& tensor, std::size_t most) {
+  OutputValue value{.name = name, .dims = tensor.dims()};
+  const std::int64_t count = std::min(tensor.count(), static_cast<std::int64_t>(most));
+  for (std::int64_t i = 0; i < count; ++i) value.values.push_back(NumberAt(tensor, i));
+  return value;
+}
+
+// What comes behind the number in a key of an output; 0 if it is no such key.
+std::int64_t NextAfter(std::string_view key, std::string_view prefix) {
+  constexpr std::int64_t kMost = INT64_MAX / 2;
+  const auto number = ParseNumber<std::int64_t>(key.substr(prefix.size()));
+  return number && *number >= 0 && *number < kMost ? *number + 1 : 0;
+}
+
+}  // namespace
+
+// One thread writes; what it writes is `batch_`, under the same numbers until it is known to be written.
+class Outputs::Writer {
+ public:
+  Writer(kv::Store& store, Clock& clock, JobKeys keys, std::string graph, OutputOptions options)
+      : store_(store),
+        clock_(clock),
+        keys_(std::move(keys)),
+        graph_(std::move(graph)),
+        options_(options),
+        alarm_(clock.NewAlarm()),
+        next_write_(clock.Steady()) {
+    TY_CHECK(options_.history > 0 && options_.most_waiting > 0, "outputs are kept");
+    thread_ = std::thread([this] { Work(); });
+  }
+
+  ~Writer() {
+    {
+      const MutexLock lock(mu_);
+      stop_at_ = clock_.Steady() + kGrace;
+      wanted_ = appended_;
+    }
+    alarm_->Notify();
+    thread_.join();
+    const MutexLock lock(mu_);
+    if (!queue_.empty() || !batch_.empty()) {
+      log::Warn("outputs are lost: the store cannot be written to",
+                {{"graph", graph_}, {"count", queue_.size() + batch_.size()}, {"error", failure_}});
+    }
+  }
+
+  void SetPlace(std::int64_t generation, std::int64_t pass, std::int64_t step) {
+    const MutexLock lock(mu_);
+    place_ = {.generation = generation, .pass = pass, .step = step};
+  }
+
+  absl::Status Append(const std::vector<std::pair<std::string, const graph::Tensor*>>& values) {
+    Output output = Place();
+    const std::size_t most =
+        std::min(kMaxOutputValues, kMaxElements / std::max<std::size_t>(1, values.size()) + 1);
+    for (const auto& [name, tensor] : values) output.values.push_back(ValueOf(name, *tensor, most));
+    std::string text = EncodeOutput(output);
+    if (text.size() > kMaxBytes)
+      return absl::InvalidArgumentError(StrCat("an output of ", values.size(), " variables has ", text.size(),
+                                               " bytes, more than ", kMaxBytes,
+                                               ": put them out by several operators"));
+    const MutexLock lock(mu_);
+    ++appended_;
+    queue_.push_back(std::move(text));
+    if (queue_.size() > options_.most_waiting) {
+      queue_.pop_front();
+      ++dropped_;
+      TellWaiting();
+    }
+    if (queue_.size() == 1) alarm_->Notify();
+    return absl::OkStatus();
+  }
+
+  absl::Status Flush(absl::Duration timeout) {
+    const SteadyTime deadline = clock_.Steady() + timeout;
+    const std::unique_ptr<Alarm> written = clock_.NewAlarm();
+    std::int64_t target = 0;
+    {
+      const MutexLock lock(mu_);
+      target = appended_;
+      waiting_.insert(written.get());
+      wanted_ = target;
+    }
+    alarm_->Notify();
+    absl::Status status = AwaitSettled(target, deadline, *written);
+    const MutexLock lock(mu_);
+    waiting_.erase(written.get());
+    return status;
+  }
+
+ private:
+  Output Place() {
+    const MutexLock lock(mu_);
+    Output output = place_;
+    output.time = clock_.Now();
+    return output;
+  }
+
+  absl::Status AwaitSettled(std::int64_t target, SteadyTime deadline, Alarm& written) {
+    while (true) {
+      {
+        const MutexLock lock(mu_);
+        if (Oldest() >= target) return absl::OkStatus();
+        if (clock_.Steady() >= deadline) {
+          return absl::DeadlineExceededError(StrCat("outputs of ", graph_, " are not written yet",
+                                                    failure_.ok() ? "" : ": ", Message(failure_)));
+        }
+      }
+      written.WaitUntil(deadline);
+    }
+  }
+
+  void Work() {
+    while (true) {
+      const SteadyTime now = clock_.Steady();
+      SteadyTime due;
+      {
+        const MutexLock lock(mu_);
+        const bool idle = queue_.empty() && batch_.empty();
+        if (stop_at_ && (idle || now >= *stop_at_)) return;
+        due = idle ? SteadyTime::Never() : Oldest() < wanted_ ? now : next_write_;
+        if (stop_at_) due = std::min(due, *stop_at_);
+      }
+      if (now < due) {
+        alarm_->WaitUntil(due);
+      } else {
+        WriteWhatIsThere();
+      }
+    }
+  }
+
+  // All that is there now, in as many transactions as it takes, or until one fails. What comes meanwhile
+  // comes together for the next time.
+  void WriteWhatIsThere() {
+    std::int64_t goal = 0;
+    {
+      const MutexLock lock(mu_);
+      goal = appended_;
+      wanted_ = 0;
+      next_write_ = clock_.Steady() + options_.every;
+    }
+    absl::Status status = FindNext();
+    while (status.ok() && TakeBatch(goal)) status = WriteBatch();
+    std::int64_t dropped = 0;
+    {
+      const MutexLock lock(mu_);
+      failures_ = status.ok() ? 0 : failures_ + 1;
+      failure_ = status;
+      if (!status.ok()) next_write_ = clock_.Steady() + RetryAfter(failures_);
+      dropped = std::exchange(dropped_, 0);
+    }
+    if (dropped > 0)
+      log::Warn("outputs were dropped: too many wait", {{"graph", graph_}, {"count", dropped}});
+  }
+
+  static absl::Duration RetryAfter(int failures) {
+    absl::Duration wait = kFirstRetry;
+    for (int i = 1; i < failures && wait < kLastRetry; ++i) wait *= 2;
+    return std::min(wait, kLastRetry);
+  }
+
+  // Where an earlier incarnation ended, or another one of this graph that still lives.
+  absl::Status FindNext() {
+    if (next_) return absl::OkStatus();
+    const std::string prefix = keys_.Outputs(graph_);
+    kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix), .limit = kPage, .keys_only = true};
+    std::int64_t next = 0;
+    while (true) {
+      TY_ASSIGN_OR_RETURN(const kv::RangeResult page, store_.Range(request));
+      for (const kv::KeyValue& kv : page.kvs) next = std::max(next, NextAfter(kv.key, prefix));
+      if (!page.more) break;
+      request.range.begin = page.kvs.back().key + '\0';
+    }
+    next_ = next;
+    return absl::OkStatus();
+  }
+
+  // Fills the batch with what comes before the goal, if it is empty: one that could not be written stays as
+  // it is. False: there is nothing to write.
+  bool TakeBatch(std::int64_t goal) {
+    const MutexLock lock(mu_);
+    if (!batch_.empty()) return true;
+    batch_begin_ = Oldest();
+    const std::int64_t most =
+        std::min({static_cast<std::int64_t>(kMaxPuts), options_.history, goal - batch_begin_});
+    std::size_t bytes = 0;
+    while (static_cast<std::int64_t>(batch_.size()) < most) {
+      bytes += queue_.front().size();
+      if (!batch_.empty() && bytes > kMaxBytes) break;
+      batch_.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+    return !batch_.empty();
+  }
+
+  // All of the batch and the deletion of what it pushes out, or nothing.
+  absl::Status WriteBatch() {
+    const std::int64_t first = *next_;
+    const std::int64_t end = first + static_cast<std::int64_t>(batch_.size());
+    kv::TxnRequest request;
+    const std::string first_key = keys_.Output(graph_, first);
+    request.compares = {kv::Absent(first_key)};
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      request.then.emplace_back(
+          kv::PutOp{keys_.Output(graph_, first + static_cast<std::int64_t>(i)), batch_[i]});
+    }
+    if (end > options_.history) {
+      request.then.emplace_back(kv::DeleteOp{
+          kv::KeyRange::Between(keys_.Outputs(graph_), keys_.Output(graph_, end - options_.history))});
+    }
+    request.otherwise = {kv::GetOp{{.range = kv::KeyRange::Key(first_key)}}};
+    TY_ASSIGN_OR_RETURN(const kv::TxnResult result, store_.Txn(request));
+    if (!result.succeeded && !IsOurs(result)) {
+      // Another incarnation has written under that number.
+      next_.reset();
+      return FindNext();
+    }
+    next_ = end;
+    Settle();
+    return absl::OkStatus();
+  }
+
+  // Whether what is there is what was to be written: an answer was lost, and the transaction was not.
+  bool IsOurs(const kv::TxnResult& result) const {
+    const auto& found = std::get<kv::RangeResult>(result.results.at(0)).kvs;
+    return found.size() == 1 && found[0].value == batch_.front();
+  }
+
+  void Settle() {
+    const MutexLock lock(mu_);
+    batch_.clear();
+    TellWaiting();
+  }
+
+  void TellWaiting() TY_REQUIRES(mu_) {
+    for (Alarm* alarm : waiting_) alarm->Notify();
+  }
+
+  // How many were appended before the oldest one that is neither written nor dropped.
+  std::int64_t Oldest() const TY_REQUIRES(mu_) {
+    return batch_.empty() ? appended_ - static_cast<std::int64_t>(queue_.size()) : batch_begin_;
+  }
+
+  kv::Store& store_;
+  Clock& clock_;
+  const JobKeys keys_;
+  const std::string graph_;
+  const OutputOptions options_;
+  const std::unique_ptr<Alarm> alarm_;
+
+  std::optional<std::int64_t> next_;  // sequence number; the thread's own
+  std::vector<std::string> batch_;    // what is being written; changed by the thread alone, under mu_
+
+  Mutex mu_;
+  Output place_ TY_GUARDED_BY(mu_);
+  std::deque<std::string> queue_ TY_GUARDED_BY(mu_);
+  std::int64_t appended_ TY_GUARDED_BY(mu_) = 0;
+  std::int64_t batch_begin_ TY_GUARDED_BY(mu_) = 0;  // how many were appended before the batch
+  std::int64_t dropped_ TY_GUARDED_BY(mu_) = 0;      // since it was last logged
+  std::set<Alarm*> waiting_ TY_GUARDED_BY(mu_);      // for Oldest() to rise
+  SteadyTime next_write_ TY_GUARDED_BY(mu_);
+  std::int64_t wanted_ TY_GUARDED_BY(mu_) = 0;  // so many at once, asked for since the last try began
+  int failures_ TY_GUARDED_BY(mu_) = 0;         // in a row
+  absl::Status failure_ TY_GUARDED_BY(mu_);
+  std::optional<SteadyTime> stop_at_ TY_GUARDED_BY(mu_);  // set: what is left is written until then
+  std::thread thread_;
+};
+
+Outputs::Outputs(kv::Store& store, Clock& clock, JobKeys keys, std::string graph, OutputOptions options)
+    : writer_(std::make_unique<Writer>(store, clock, std::move(keys), std::move(graph), options)) {}
+
+Outputs::~Outputs() = default;
+
+void Outputs::SetPlace(std::int64_t generation, std::int64_t pass, std::int64_t step) {
+  writer_->SetPlace(generation, pass, step);
+}
+
+absl::Status Outputs::Append(const std::vector<std::pair<std::string, const graph::Tensor*>>& values) {
+  return writer_->Append(values);
+}
+
+absl::Status Outputs::Flush(absl::Duration timeout) { return writer_->Flush(timeout); }
+
+}  // namespace trainyard::ps

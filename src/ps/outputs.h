@@ -1,0 +1,45 @@
+// What a graph puts out while it runs: appended to the store in the background, a few times a second, so that
+// a step never waits for it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "graph/kernel/services.h"
+#include "kv/store.h"
+#include "ps/tables.h"
+
+namespace trainyard::ps {
+
+struct OutputOptions {
+  absl::Duration every = absl::Milliseconds(100);  // how often what has come together is written
+  std::int64_t history = 10000;                    // outputs that are kept; older ones are deleted
+  std::size_t most_waiting = 100000;  // beyond it the oldest unwritten ones are dropped, and it is logged
+};
+
+// Append() is for the thread that runs the graph. A store that cannot be reached is tried again and again;
+// nothing is lost meanwhile but what is above `most_waiting`. Sequence numbers go on where an earlier
+// incarnation ended.
+class Outputs final : public graph::OutputSink {
+ public:
+  Outputs(kv::Store& store, Clock& clock, JobKeys keys, std::string graph, OutputOptions options = {});
+  // Writes what is left, for at most a second.
+  ~Outputs() override;
+
+  // Under which numbers the next values are appended.
+  void SetPlace(std::int64_t generation, std::int64_t pass, std::int64_t step);
+  absl::Status Append(const std::vector<std::pair<std::string, const graph::Tensor*>>& values) override;
+  // Returns when all that was appended before is written, or with DeadlineExceeded.
+  absl::Status Flush(absl::Duration timeout);
+
+ private:
+  class Writer;
+  std::unique_ptr<Writer> writer_;
+};
+
+}  // namespace trainyard::ps

@@ -1,0 +1,296 @@
+#include "ps/outputs.h"
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "base/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kv/memory_store.h"
+#include "ps/ps_testing.h"
+
+namespace trainyard::ps {
+namespace {
+
+using graph::DataType;
+using graph::Tensor;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
+
+class OutputsTest : public testing::Test {
+ protected:
+  std::unique_ptr<Outputs> Open(OutputOptions options = {}) {
+    return std::make_unique<Outputs>(store_, clock_, keys_, "trainer-0", options);
+  }
+  static void Append(Outputs& outputs, float value) {
+    Tensor tensor(DataType::kFloat32, {1});
+    tensor.data<float>()[0] = value;
+    ASSERT_TRUE(outputs.Append({{"loss", &tensor}}).ok());
+  }
+  static void AppendMany(Outputs& outputs, int from, int to) {
+    for (int i = from; i < to; ++i) Append(outputs, static_cast<float>(i));
+  }
+  // Flushes while time goes on: a try that fails just now puts the next one off.
+  absl::Status FlushedInTime(Outputs& outputs) {
+    auto flushed = std::async(std::launch::async, [&] { return outputs.Flush(absl::InfiniteDuration()); });
+    while (flushed.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      clock_.Advance(absl::Milliseconds(50));
+    return flushed.get();
+  }
+  std::vector<Output> Written() {
+    std::vector<Output> outputs;
+    for (const kv::KeyValue& kv : Stored()) outputs.push_back(DecodeOutput(kv.value).value());
+    return outputs;
+  }
+  std::vector<kv::KeyValue> Stored() {
+    return memory_->Range({.range = kv::KeyRange::Prefix(keys_.Outputs("trainer-0"))})->kvs;
+  }
+  std::vector<double> Values() {
+    std::vector<double> values;
+    for (const Output& output : Written()) values.push_back(output.values.at(0).values.at(0));
+    return values;
+  }
+  static std::vector<double> Counted(int from, int to) {
+    std::vector<double> values;
+    for (int i = from; i < to; ++i) values.push_back(i);
+    return values;
+  }
+
+  ManualClock clock_{absl::FromUnixSeconds(1000)};
+  std::unique_ptr<kv::Store> memory_ = kv::NewMemoryStore(clock_);
+  SteppedStore store_{*memory_};
+  JobKeys keys_{"default/mnist"};
+};
+
+TEST_F(OutputsTest, AreWrittenUnderTheirPlace) {
+  const auto outputs = Open();
+  Tensor loss(DataType::kFloat32, {2});
+  loss.data<float>()[1] = 0.5F;
+  Tensor right(DataType::kInt64, {});
+  right.data<std::int64_t>()[0] = 7;
+  Tensor done(DataType::kBool, {1});
+  done.data<bool>()[0] = true;
+  outputs->SetPlace(2, 3, 400);
+  ASSERT_TRUE(outputs->Append({{"loss", &loss}, {"right", &right}, {"done", &done}}).ok());
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_THAT(Written(), ElementsAre(Output{
+                             .generation = 2,
+                             .pass = 3,
+                             .step = 400,
+                             .time = absl::FromUnixSeconds(1000),
+                             .values = {{"loss", {2}, {0, 0.5}}, {"right", {}, {7}}, {"done", {1}, {1}}}}));
+  EXPECT_EQ(Stored()[0].key, keys_.Output("trainer-0", 0));
+}
+
+TEST_F(OutputsTest, KeepTheFirstNumbersOfLargeTensors) {
+  const auto outputs = Open();
+  const Tensor large(DataType::kFloat32, {3, 1000});
+  ASSERT_TRUE(outputs->Append({{"w", &large}}).ok());
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(Written().at(0).values[0].dims, (graph::Dims{3, 1000}));
+  EXPECT_EQ(Written().at(0).values[0].values.size(), kMaxOutputValues);
+}
+
+TEST_F(OutputsTest, OfManyVariablesFitTheStoreOrAreErrors) {
+  const auto outputs = Open();
+  Tensor large(DataType::kFloat32, {2000});
+  for (float& value : large.span<float>()) value = -1.2345678e-30F;
+  const std::vector<std::pair<std::string, const Tensor*>> many(500, {"variable", &large});
+  ASSERT_TRUE(outputs->Append(many).ok());
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(Written().at(0).values.size(), 500);
+  const std::vector<std::pair<std::string, const Tensor*>> too_many(20000, {"variable", &large});
+  EXPECT_TRUE(absl::IsInvalidArgument(outputs->Append(too_many)));
+}
+
+TEST_F(OutputsTest, AreWrittenInGroups) {
+  std::atomic<int> transactions = 0;
+  store_.before_txn = [&] {
+    ++transactions;
+    return absl::OkStatus();
+  };
+  const auto outputs = Open();
+  Append(*outputs, 0);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(transactions, 1);
+  // Time stands still: nothing is written until it is asked for.
+  AppendMany(*outputs, 1, 251);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(transactions, 4);
+  EXPECT_EQ(Values(), Counted(0, 251));
+}
+
+TEST_F(OutputsTest, AreWrittenByThemselvesWhenTheirTimeHasCome) {
+  const auto outputs = Open();
+  Append(*outputs, 0);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  const auto watcher = *memory_->Watch({.range = kv::KeyRange::Prefix(keys_.Outputs("trainer-0"))});
+  Append(*outputs, 1);
+  EXPECT_EQ(Values(), Counted(0, 1));
+  clock_.Advance(absl::Milliseconds(100));
+  EXPECT_EQ(watcher->Next()->events.size(), 1);
+  EXPECT_EQ(Values(), Counted(0, 2));
+}
+
+TEST_F(OutputsTest, OlderThanTheHistoryAreDeleted) {
+  const auto outputs = Open({.history = 5});
+  for (int i = 0; i < 12; ++i) {
+    Append(*outputs, static_cast<float>(i));
+    if (i % 4 == 0) {
+      ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+    }
+  }
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(Values(), Counted(7, 12));
+}
+
+TEST_F(OutputsTest, GoOnWhereAnEarlierIncarnationEnded) {
+  for (int i = 0; i < 3; ++i) {
+    const auto outputs = Open();
+    AppendMany(*outputs, 600 * i, 600 * (i + 1));
+  }
+  EXPECT_EQ(Values(), Counted(0, 1800));
+  EXPECT_EQ(Stored().back().key, keys_.Output("trainer-0", 1799));
+}
+
+TEST_F(OutputsTest, OfOtherGraphsDoNotCount) {
+  ASSERT_TRUE(memory_->Put(keys_.Output("trainer-00", 70), "x").ok());
+  ASSERT_TRUE(memory_->Put(keys_.Output("trainer-1", 80), "x").ok());
+  ASSERT_TRUE(memory_->Put(keys_.Outputs("trainer-0") + "x", "x").ok());
+  const auto outputs = Open();
+  Append(*outputs, 0);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_TRUE(memory_->Get(keys_.Output("trainer-0", 0), 0)->kv.has_value());
+}
+
+TEST_F(OutputsTest, AreNotLostWhileTheStoreIsAway) {
+  std::atomic<bool> reads_fail = true;
+  std::atomic<bool> writes_fail = true;
+  std::atomic<int> failures = 0;
+  const auto step = [&failures](const std::atomic<bool>& fails) {
+    if (!fails) return absl::OkStatus();
+    ++failures;
+    return absl::UnavailableError("away");
+  };
+  store_.before_read = [&] { return step(reads_fail); };
+  store_.before_txn = [&] { return step(writes_fail); };
+  const auto outputs = Open();
+  AppendMany(*outputs, 0, 30);
+  while (failures < 5) clock_.Advance(absl::Milliseconds(50));
+  AppendMany(*outputs, 30, 60);
+  reads_fail = false;
+  while (failures < 10) clock_.Advance(absl::Milliseconds(50));
+  writes_fail = false;
+  ASSERT_TRUE(FlushedInTime(*outputs).ok());
+  EXPECT_EQ(Values(), Counted(0, 60));
+}
+
+TEST_F(OutputsTest, AreTriedAgainAtLongerAndLongerIntervals) {
+  constexpr std::size_t kTries = 9;
+  std::vector<SteadyTime> tries;
+  std::atomic<std::size_t> tried = 0;
+  store_.before_txn = [&] {
+    if (tried == kTries) return absl::OkStatus();
+    tries.push_back(clock_.Steady());
+    ++tried;
+    return absl::UnavailableError("away");
+  };
+  const auto outputs = Open();
+  Append(*outputs, 0);
+  while (tried < kTries) clock_.Advance(absl::Milliseconds(10));
+  ASSERT_TRUE(FlushedInTime(*outputs).ok());
+  absl::Duration wait = absl::Milliseconds(100);
+  for (std::size_t i = 1; i < kTries; ++i) {
+    EXPECT_GE(tries[i] - tries[i - 1], wait) << i;
+    wait = std::min(wait * 2, absl::Seconds(5));
+  }
+}
+
+TEST_F(OutputsTest, AreWrittenOnceIfAnAnswerIsLost) {
+  std::atomic<int> lost = 3;
+  store_.after_txn = [&] {
+    return lost-- > 0 ? absl::UnknownError("the connection broke") : absl::OkStatus();
+  };
+  const auto outputs = Open();
+  AppendMany(*outputs, 0, 150);
+  while (lost > 0) clock_.Advance(absl::Milliseconds(50));
+  ASSERT_TRUE(FlushedInTime(*outputs).ok());
+  EXPECT_EQ(Values(), Counted(0, 150));
+}
+
+TEST_F(OutputsTest, DoNotWriteOverThoseOfAnotherIncarnation) {
+  const auto outputs = Open();
+  Append(*outputs, 0);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  {
+    Outputs other(*memory_, clock_, keys_, "trainer-0");
+    AppendMany(other, 1, 6);
+  }
+  AppendMany(*outputs, 6, 9);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(Values(), Counted(0, 9));
+}
+
+TEST_F(OutputsTest, OldestThatWaitAreDroppedIfThereAreTooMany) {
+  std::atomic<bool> away = true;
+  std::atomic<int> failures = 0;
+  store_.before_txn = [&] {
+    ++failures;
+    return away ? absl::UnavailableError("away") : absl::OkStatus();
+  };
+  const auto outputs = Open({.most_waiting = 10});
+  Append(*outputs, -1);
+  while (failures == 0) std::this_thread::yield();
+  AppendMany(*outputs, 0, 100);
+  away = false;
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  std::vector<double> expected = Counted(90, 100);
+  expected.insert(expected.begin(), -1);  // it was on its way
+  EXPECT_EQ(Values(), expected);
+}
+
+TEST_F(OutputsTest, ThatAreLeftAreWrittenInTheEnd) {
+  {
+    const auto outputs = Open();
+    AppendMany(*outputs, 0, 350);
+  }
+  EXPECT_EQ(Values(), Counted(0, 350));
+}
+
+TEST_F(OutputsTest, HoldUpTheEndForASecondAtMost) {
+  store_.before_txn = [&] {
+    clock_.Advance(absl::Seconds(2));
+    return absl::UnavailableError("away");
+  };
+  {
+    const auto outputs = Open();
+    Append(*outputs, 0);
+  }
+  EXPECT_THAT(Values(), IsEmpty());
+}
+
+TEST_F(OutputsTest, ThatCannotBeFlushedInTimeSayWhy) {
+  std::atomic<bool> burns = true;
+  std::atomic<int> failures = 0;
+  store_.before_txn = [&] {
+    ++failures;
+    return burns ? absl::UnavailableError("the store is on fire") : absl::OkStatus();
+  };
+  const auto outputs = Open();
+  ASSERT_TRUE(outputs->Flush(absl::ZeroDuration()).ok());
+  Append(*outputs, 0);
+  while (failures < 2) clock_.Advance(absl::Milliseconds(50));
+  const absl::Status status = outputs->Flush(absl::ZeroDuration());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_THAT(MessageOf(status), HasSubstr("trainer-0"));
+  EXPECT_THAT(MessageOf(status), HasSubstr("the store is on fire"));
+  burns = false;
+}
+
+}  // namespace
+}  // namespace trainyard::ps

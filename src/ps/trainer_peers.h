@@ -1,0 +1,101 @@
+// A trainer's side of the calls: gradients go out while the backward pass goes on, parameters come in, and
+// the lead is told what was done. A peer that cannot be reached is looked up again and tried again, until it
+// answers or the job has gone on without this trainer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/executor.h"
+#include "base/mutex.h"
+#include "graph/kernel/services.h"
+#include "ps/record_batches.h"
+#include "ps/registry.h"
+#include "ps/rpc/channel.h"
+#include "ps/rpc/message.pb.h"
+
+namespace trainyard::ps {
+
+struct TrainerIdentity {
+  std::string graph;
+  std::int64_t incarnation = 0;
+  std::string token;
+};
+
+// Errors of all calls: Aborted: a new generation has begun, or a later incarnation of this trainer: join
+// again. NotFound: the job has no such trainer any more. Cancelled: after Stop(). Others are for good.
+class TrainerPeers final : public graph::Peers {
+ public:
+  // `last_used` says which records the gradients that are being sent are of.
+  TrainerPeers(Registry& registry, TrainerIdentity identity, std::function<Share()> last_used);
+  ~TrainerPeers() override;
+
+  struct Place {
+    std::int64_t generation = 0;
+    std::int64_t step = 0;
+    Share share;
+  };
+  // Tells the lead that this trainer is here, and learns where it stands. Waits for the lead.
+  absl::StatusOr<Place> Join(std::int64_t records);
+  // What to read next; no places: all is done. Waits until there is something or the job is complete.
+  absl::StatusOr<Share> NextShare();
+
+  absl::Status Send(std::string_view graph, const std::string& name, const graph::Value& value) override;
+  absl::Status SendBarrier(const graph::Strings& graphs) override;
+  absl::Status Receive(std::string_view graph, const std::string& name, graph::Tensor& into) override;
+  absl::Status FetchBarrier(const graph::Strings& graphs) override;
+  absl::Status Prefetch(std::string_view graph, const std::string& table, const graph::Tensor& ids,
+                        graph::Tensor& rows) override;
+
+  // The step that is being done.
+  std::int64_t step() const { return step_; }
+  // A later generation than that of the last Join() has begun: what waits need not wait any longer.
+  void Supersede(std::int64_t generation);
+  // The job is complete: whatever waits ends with Aborted, and there is no next share.
+  void Complete() { complete_ = true; }
+  void Stop();
+
+ private:
+  struct Part;
+  wire::Caller CallerTo(std::string_view graph) const;
+  void Launch(std::shared_ptr<Part> part);
+  void Settle(const std::shared_ptr<Part>& part, absl::StatusOr<Unpacked> answer);
+  void Finished(const absl::Status& status);
+  // Waits until nothing is under way.
+  absl::Status Drain();
+  // All gradients of the step have arrived: tells the lead, and goes on to the next.
+  absl::Status Contribute();
+  template <typename Request, typename Reply>
+  absl::Status CallLead(std::string_view method, Request request, Reply& reply);
+  std::shared_ptr<Channel> ChannelTo(std::string_view graph, const GraphPod& pod);
+  // Whether waiting has become pointless, and why.
+  absl::Status Hopeless() const;
+
+  Registry& registry_;
+  const TrainerIdentity identity_;
+  const std::function<Share()> last_used_;
+  std::atomic<std::int64_t> generation_ = 0;
+  std::atomic<std::int64_t> newest_generation_ = 0;
+  std::atomic<std::int64_t> step_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> complete_ = false;
+  bool sent_ = false;  // something was sent since the last contribution
+
+  Mutex mu_;
+  CondVar changed_;
+  int under_way_ TY_GUARDED_BY(mu_) = 0;
+  absl::Status failure_ TY_GUARDED_BY(mu_);
+  std::map<std::string, std::pair<std::int64_t, std::shared_ptr<Channel>>, std::less<>> channels_
+      TY_GUARDED_BY(mu_);
+  std::unique_ptr<Executor> retries_ = std::make_unique<Executor>();
+};
+
+}  // namespace trainyard::ps
