@@ -126,6 +126,11 @@ absl::StatusOr<StoredMeta> GraphPserver::RollBack() {
 
 // Parameters, and the lead's account, as they were at the step that the generation begins with.
 absl::Status GraphPserver::TakeState(const JobMeta& meta) {
+  // Steps that were undone are done again, perhaps otherwise: what was written of them must not be paired
+  // with that.
+  if (mode_ == graph::SyncMode::kSync && meta.rolled_back_to) {
+    TY_RETURN_IF_ERROR(ForgetCheckpointsAbove(store_, options_.keys, options_.graph, *meta.rolled_back_to));
+  }
   TY_ASSIGN_OR_RETURN(const std::vector<GraphCheckpoints> kept,
                       GetCheckpoints(store_, options_.keys, {options_.graph}));
   const Checkpoint* chosen = nullptr;

@@ -32,7 +32,10 @@ absl::Status GraphPserver::WriteNow(Parameters::Snapshot snapshot, std::string e
                             .extra = std::move(extra)};
   TY_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
                       WriteCheckpoint(options_.checkpoint_directory, options_.graph, data));
-  return PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint, Pservers());
+  // Without steps each pserver goes back by itself.
+  const bool alone = mode_ == graph::SyncMode::kAsync;
+  return PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint,
+                           alone ? std::vector<std::string>{options_.graph} : Pservers());
 }
 
 }  // namespace trainyard::ps
