@@ -99,6 +99,7 @@ void GraphPserver::End(const absl::Status& status) {
 
 std::vector<std::string> GraphPserver::Pservers() const {
   std::vector<std::string> pservers;
+  pservers.reserve(static_cast<std::size_t>(pservers_));
   for (int i = 0; i < pservers_; ++i) pservers.push_back(GraphId(GraphRole::kPserver, i));
   return pservers;
 }

@@ -113,6 +113,9 @@ class GraphTrainer final : public Trainer {
       peers_ = std::move(peers);
       live_peers_ = peers_.get();
     }
+    // What the registry told before there was anybody to hear it.
+    TY_ASSIGN_OR_RETURN(const StoredMeta stored, GetMeta(store_, options_.keys));
+    OnMeta(stored.meta);
     const GraphPod pod{
         .pod_name = options_.pod_name, .pod_ip = options_.pod_ip, .pod_port = 0, .incarnation = incarnation};
     TY_ASSIGN_OR_RETURN(registration_,

@@ -93,7 +93,7 @@ std::shared_ptr<Channel> TrainerPeers::ChannelTo(std::string_view graph, const G
 // ---- Parts that run beside the program
 // ----------------------------------------------------------------------------------
 
-void TrainerPeers::Launch(std::shared_ptr<Part> part) {
+void TrainerPeers::Launch(const std::shared_ptr<Part>& part) {
   const std::optional<GraphPod> pod = registry_.Find(part->graph);
   if (!pod) return Settle(part, absl::UnavailableError(StrCat(part->graph, " is not registered")));
   part->tried = pod->incarnation;
@@ -161,7 +161,7 @@ absl::Status TrainerPeers::Send(std::string_view graph, const std::string& name,
       const MutexLock lock(mu_);
       ++under_way_;
     }
-    Launch(std::move(part));
+    Launch(part);
   }
   return absl::OkStatus();
 }
@@ -199,7 +199,7 @@ absl::Status TrainerPeers::Receive(std::string_view graph, const std::string& na
       const MutexLock lock(mu_);
       ++under_way_;
     }
-    Launch(std::move(part));
+    Launch(part);
   }
   return absl::OkStatus();
 }

@@ -66,7 +66,7 @@ class TrainerPeers final : public graph::Peers {
  private:
   struct Part;
   wire::Caller CallerTo(std::string_view graph) const;
-  void Launch(std::shared_ptr<Part> part);
+  void Launch(const std::shared_ptr<Part>& part);
   void Settle(const std::shared_ptr<Part>& part, absl::StatusOr<Unpacked> answer);
   void Finished(const absl::Status& status);
   // Waits until nothing is under way.

@@ -29,7 +29,7 @@ std::pair<double, double> Fans(const Dims& dims) {
 
 }  // namespace
 
-Builder::Builder(std::string name, BuilderOptions options) : seed_(options.seed) {
+Builder::Builder(const std::string& name, BuilderOptions options) : seed_(options.seed) {
   if (!IsName(name))
     Fail(Wrong("a program cannot be called \"", Escaped(name), "\": use letters, digits and -_."));
   programs_.main.id = StrCat(name, ".main");
@@ -70,7 +70,7 @@ Ref Builder::AddOp(Op op, std::string_view slot, std::string_view stem) {
   return out;
 }
 
-Ref Builder::Data(std::string_view name, Dims item, DataType type) {
+Ref Builder::Data(std::string_view name, const Dims& item, DataType type) {
   if (!status_.ok()) return {};
   if (!IsName(name) || Find({std::string(name)}) != nullptr) {
     Fail(Wrong("data: the name \"", Escaped(name), "\" is taken or no name"));

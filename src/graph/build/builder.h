@@ -134,10 +134,10 @@ struct Programs {
 
 class Builder {
  public:
-  explicit Builder(std::string name, BuilderOptions options = {});
+  explicit Builder(const std::string& name, BuilderOptions options = {});
 
   // What is fed, or read: [batch, item...].
-  Ref Data(std::string_view name, Dims item, DataType type = DataType::kFloat32);
+  Ref Data(std::string_view name, const Dims& item, DataType type = DataType::kFloat32);
   // The fields of the next batch of records.
   std::vector<Ref> Read(const ReadOptions& options);
 

@@ -30,6 +30,7 @@ void Scope::Put(std::string_view name, Tensor tensor) {
 
 std::vector<std::string> Scope::Names() const {
   std::vector<std::string> names;
+  names.reserve(variables_.size());
   for (const auto& [name, unused] : variables_) names.push_back(name);
   return names;
 }

@@ -42,8 +42,8 @@ class Reactor final : public grpc::ServerGenericBidiReactor {
 
   const std::string& method() const { return method_; }
   const grpc::ByteBuffer& request() const { return request_; }
-  void Answer(grpc::ByteBuffer reply) {
-    reply_ = std::move(reply);
+  void Answer(const grpc::ByteBuffer& reply) {
+    reply_ = reply;
     StartWriteAndFinish(&reply_, grpc::WriteOptions(), grpc::Status::OK);
   }
   void Refuse(const absl::Status& status) { Finish(ToGrpc(status)); }
