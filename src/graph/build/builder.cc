@@ -6,15 +6,11 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/ir/validate.h"
+#include "graph/ir/wrong.h"
 #include "graph/kernel/random.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 // How many inputs and outputs one number of the tensor connects.
 std::pair<double, double> Fans(const Dims& dims) {

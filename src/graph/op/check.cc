@@ -5,14 +5,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "graph/ir/wrong.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 std::string_view KindOf(const Attr& attr) {
   static constexpr std::array<std::string_view, 9> kKinds = {"a bool", "a whole number", "a number",

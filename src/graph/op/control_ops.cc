@@ -1,16 +1,12 @@
 // What decides what runs, and what a program takes in and gives out.
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 absl::Status InferIncrement(Typing& typing) {
   TY_RETURN_IF_ERROR(ExpectScalar(typing, "X", typing.In("X").data_type));

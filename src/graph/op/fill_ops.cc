@@ -5,17 +5,12 @@
 // first element. With `row_stride` n > 1 the variable is every n-th row of the whole, from the one that
 // `offset` begins on.
 #include "base/status.h"
-#include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 absl::StatusOr<Dims> ShapeOf(const Op& op) {
   const Ints& shape = op.IntList("shape");

@@ -4,18 +4,9 @@
 #include <utility>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "graph/ir/wrong.h"
 
 namespace trainyard::graph {
-namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
-
-}  // namespace
-
 absl::Status ExpectDense(const Typing& typing, std::string_view slot, DataType type) {
   for (int i = 0; i < typing.CountOf(slot); ++i) {
     const VarType& found = typing.In(slot, i);

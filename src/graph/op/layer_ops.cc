@@ -2,17 +2,12 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 constexpr std::int64_t kMaxWindow = 1
                                     << 20;  // of a size, stride, padding: far beyond use, far below overflow

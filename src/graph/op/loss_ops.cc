@@ -1,16 +1,11 @@
 // What a network is judged by.
 #include "base/status.h"
-#include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 // A label for each row of `scores`: its number, or with soft_label a share for each class.
 absl::Status ExpectLabels(const Typing& typing, std::string_view scores) {

@@ -2,17 +2,12 @@
 #include <utility>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 absl::Status InferMul(Typing& typing) {
   TY_RETURN_IF_ERROR(ExpectDense(typing, "X"));

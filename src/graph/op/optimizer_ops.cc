@@ -3,17 +3,12 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 // Every accumulator in `of_param` has the parameter's dims, every one in `scalars` has one element; each X
 // gives XOut.

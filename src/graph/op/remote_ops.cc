@@ -1,17 +1,12 @@
 // What graphs say to each other. A peer is named by its graph's id; where it runs is found out when it is
 // called.
 #include "base/status.h"
-#include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 absl::Status ExpectGraphs(const Typing& typing, std::size_t count) {
   const std::size_t graphs = typing.op().StringList("graphs").size();

@@ -4,17 +4,13 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/check.h"
 #include "graph/op/infer.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 absl::StatusOr<int> AxisOf(const Typing& typing) {
   const std::int64_t axis = typing.op().Int("axis");

@@ -9,15 +9,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/check.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 // What is known of the forward operators before any gradient is made.
 class Backward {

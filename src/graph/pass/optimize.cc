@@ -5,15 +5,11 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/op/schema.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 template <class... Ts>
 struct Overloaded : Ts... {

@@ -6,15 +6,11 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/ir/wrong.h"
 #include "graph/kernel/random.h"
 
 namespace trainyard::graph {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat(parts...));
-}
 
 absl::Status CheckOptions(const TranspileOptions& options) {
   const auto check = [](std::string_view name, std::int64_t value, std::int64_t most) -> absl::Status {
