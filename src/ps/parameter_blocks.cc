@@ -24,6 +24,8 @@ absl::StatusOr<std::unique_ptr<ParameterBlocks>> ParameterBlocks::Make(const gra
 }
 
 absl::Status ParameterBlocks::Prepare() {
+  // Checked once: a large model has thousands of blocks.
+  TY_ASSIGN_OR_RETURN(const std::shared_ptr<const graph::Program> main, graph::CheckWhole(graph_.main));
   const std::vector<graph::Op>& ops = graph_.main.main().ops;
   if (ops.size() != 1 || ops[0].type != "listen_and_serv")
     return NotAPserver(graph_, "its main program is not one listen_and_serv");
@@ -39,11 +41,11 @@ absl::Status ParameterBlocks::Prepare() {
     if (inside.empty()) return NotAPserver(graph_, StrCat("nothing is done with ", gradients[i]));
     update.parameter = inside.back().parameter;
     if (inside[0].type == "sum" && inside[0].Bool("skip_absent")) update.slots = inside[0].In("X");
-    TY_ASSIGN_OR_RETURN(update.block, PreparedBlock::Make(graph_.main, blocks[i], scope_));
+    TY_ASSIGN_OR_RETURN(update.block, PreparedBlock::Make(main, blocks[i], scope_));
     updates_.push_back(std::move(update));
   }
   for (const int block : serve.Blocks("schedule_blocks")) {
-    TY_ASSIGN_OR_RETURN(schedule_.emplace_back(), PreparedBlock::Make(graph_.main, block, scope_));
+    TY_ASSIGN_OR_RETURN(schedule_.emplace_back(), PreparedBlock::Make(main, block, scope_));
   }
   const graph::Strings& tables = serve.StringList("tables");
   const std::vector<int> lookups = serve.Blocks("prefetch_blocks");
@@ -53,7 +55,7 @@ absl::Status ParameterBlocks::Prepare() {
     if (inside.size() != 1 || inside[0].type != "lookup_sparse_table")
       return NotAPserver(graph_, StrCat("table ", tables[i], " has no lookup"));
     Table table{.ids = std::string(inside[0].OneIn("Ids")), .rows = std::string(inside[0].OneOut("Out"))};
-    TY_ASSIGN_OR_RETURN(table.block, PreparedBlock::Make(graph_.main, lookups[i], scope_));
+    TY_ASSIGN_OR_RETURN(table.block, PreparedBlock::Make(main, lookups[i], scope_));
     tables_.emplace(tables[i], std::move(table));
   }
   return absl::OkStatus();

@@ -245,16 +245,26 @@ class PreparedBlock::Frame {
 PreparedBlock::PreparedBlock(std::unique_ptr<Frame> frame) : frame_(std::move(frame)) {}
 PreparedBlock::~PreparedBlock() = default;
 
+absl::StatusOr<std::shared_ptr<const Program>> CheckWhole(const Program& program) {
+  TY_RETURN_IF_ERROR(Validate(program));
+  TY_ASSIGN_OR_RETURN(Program checked, CheckProgram(program));
+  return std::make_shared<const Program>(std::move(checked));
+}
+
 absl::StatusOr<std::unique_ptr<PreparedBlock>> PreparedBlock::Make(const Program& program, int block,
                                                                    Scope& scope,
                                                                    const ExecutorOptions& options) {
-  TY_RETURN_IF_ERROR(Validate(program));
-  TY_ASSIGN_OR_RETURN(Program checked, CheckProgram(program));
-  auto owned = std::make_shared<const Program>(std::move(checked));
+  TY_ASSIGN_OR_RETURN(std::shared_ptr<const Program> checked, CheckWhole(program));
+  return Make(std::move(checked), block, scope, options);
+}
+
+absl::StatusOr<std::unique_ptr<PreparedBlock>> PreparedBlock::Make(std::shared_ptr<const Program> checked,
+                                                                   int block, Scope& scope,
+                                                                   const ExecutorOptions& options) {
   ExecutorOptions complete = options;
   if (complete.kernels == nullptr) complete.kernels = &CpuKernels();
-  auto frame = std::make_unique<Frame>(*owned, block, scope, complete, nullptr);
-  frame->owned = std::move(owned);
+  auto frame = std::make_unique<Frame>(*checked, block, scope, complete, nullptr);
+  frame->owned = std::move(checked);
   TY_RETURN_IF_ERROR(frame->Prepare());
   return std::unique_ptr<PreparedBlock>(new PreparedBlock(std::move(frame)));
 }

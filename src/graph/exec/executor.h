@@ -20,12 +20,20 @@ struct ExecutorOptions {
   const KernelTable* kernels = nullptr;  // null: the CPU's
 };
 
+// The program completed and found good, for whoever prepares several of its blocks. InvalidArgument: what is
+// wrong with which operator.
+absl::StatusOr<std::shared_ptr<const Program>> CheckWhole(const Program& program);
+
 // A block that is ready to run. Its persistable variables are the scope's; the others are its own, and keep
 // their memory from run to run. One thread at a time. The scope must outlive it.
 class PreparedBlock {
  public:
   // Checks the whole program. InvalidArgument: what is wrong with which operator.
   static absl::StatusOr<std::unique_ptr<PreparedBlock>> Make(const Program& program, int block, Scope& scope,
+                                                             const ExecutorOptions& options = {});
+  // The same of a program that CheckWhole() gave.
+  static absl::StatusOr<std::unique_ptr<PreparedBlock>> Make(std::shared_ptr<const Program> checked,
+                                                             int block, Scope& scope,
                                                              const ExecutorOptions& options = {});
   ~PreparedBlock();
 
