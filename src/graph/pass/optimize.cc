@@ -46,7 +46,7 @@ class Optimize {
   }
 
   // A variable that lives as long as its parameter, filled by the startup program.
-  absl::Status Keep(const std::string& name, VarType type, double value) {
+  absl::Status Keep(const std::string& name, const VarType& type, double value) {
     const Op fill{.type = "fill_constant",
                   .outputs = {{"Out", {name}}},
                   .attrs = {{"shape", Ints(type.dims.begin(), type.dims.end())},

@@ -81,7 +81,7 @@ class PserverWriter {
   }
 
   // A variable of block 0 and what initialises it: all of `original`, or `piece` of it.
-  absl::Status WriteKept(const Var& original, Var var, const Piece* piece) {
+  absl::Status WriteKept(const Var& original, const Var& var, const Piece* piece) {
     graph_.main.main().vars.push_back(var);
     graph_.startup.main().vars.push_back(var);
     for (const Op& op : programs_.startup.main().ops) {
