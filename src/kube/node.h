@@ -11,6 +11,10 @@
 
 namespace trainyard::kube {
 
+// Of a node: a folder that every node of the cluster sees under this path, where jobs keep what must outlive
+// their pods.
+inline constexpr std::string_view kStorageAnnotation = "trainyard.dev/storage";
+
 struct Taint {
   SharedText key;
   SharedText value;

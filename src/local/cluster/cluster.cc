@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "kube/error.h"
 #include "kube/event_recorder.h"
+#include "kube/node.h"
 #include "kv/open.h"
 #include "local/api/backend_proxy.h"
 #include "local/api/direct_transport.h"
@@ -36,6 +37,17 @@ constexpr std::size_t kMaxPortBytes = 16;
 std::uint16_t LastPort(const Home& home) {
   const auto text = ReadFile(home.Port(), kMaxPortBytes);
   return text.ok() ? ParseNumber<std::uint16_t>(*text).value_or(0) : 0;
+}
+
+// What pods have of ours. They find the program that made their cluster, behind all else on their PATH.
+node::StringMap MachineEnvironment() {
+  node::StringMap env = node::PickMachineEnv(environ);
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return env;
+  std::string& path = env.try_emplace("PATH", "/usr/local/bin:/usr/bin:/bin").first->second;
+  StrAppend(path, ":", program.parent_path().string());
+  return env;
 }
 
 // What happens to pods on nodes, told as events of the cluster.
@@ -162,7 +174,7 @@ class ClusterInProcess final : public Cluster {
                                    .bin = options_.home.Bin(),
                                    .release = options_.release,
                                    .work_folder = std::filesystem::current_path().string(),
-                                   .machine_env = node::PickMachineEnv(environ),
+                                   .machine_env = MachineEnvironment(),
                                    .heartbeat = options_.heartbeat,
                                    .token =
                                        [token = access.token](const node::PodSpec& pod) {
@@ -170,7 +182,10 @@ class ClusterInProcess final : public Cluster {
                                        },
                                    .events = node_events_.get()};
     for (int number = 1; number <= options_.nodes; ++number) {
-      options.nodes.push_back({.name = NodeName(number), .labels = {}, .capacity = options_.capacity});
+      options.nodes.push_back({.name = NodeName(number),
+                               .labels = {},
+                               .annotations = {{std::string(kube::kStorageAnnotation), options_.home.Storage()}},
+                               .capacity = options_.capacity});
     }
     TY_ASSIGN_OR_RETURN(nodes_, node::NodeAgent::Start(*api_, clock_, std::move(options)));
     for (const std::string& shortcoming : nodes_->shortcomings()) log::Warn(shortcoming);

@@ -30,6 +30,7 @@ struct Home {
   std::string Pki() const { return root + "/pki"; }
   std::string Store() const { return root + "/store"; }
   std::string Pods() const { return root + "/pods"; }
+  std::string Storage() const { return root + "/storage"; }  // of jobs that need some
   std::string Bin() const { return root + "/bin"; }
   std::string Port() const { return root + "/port"; }
   std::string Log() const { return root + "/up.log"; }

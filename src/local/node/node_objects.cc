@@ -99,6 +99,12 @@ Object Labels(const NodeConfig& config, const MachineFacts& facts) {
   return labels;
 }
 
+Object Metadata(const NodeConfig& config, const MachineFacts& facts) {
+  Object annotations;
+  for (const auto& [key, value] : config.annotations) annotations[key] = value;
+  return {{"labels", Labels(config, facts)}, {"annotations", std::move(annotations)}};
+}
+
 }  // namespace
 
 MachineFacts LookAtMachine(const std::string& folder) {
@@ -135,15 +141,17 @@ Resources NodeCapacity(const NodeConfig& config, const MachineFacts& facts) {
 
 Document MakeNode(const NodeConfig& config, const MachineFacts& facts, std::string_view release,
                   absl::Time now) {
+  Object metadata = Metadata(config, facts);
+  metadata["name"] = config.name;
   return Object{{"apiVersion", "v1"},
                 {"kind", "Node"},
-                {"metadata", Object{{"name", config.name}, {"labels", Labels(config, facts)}}},
+                {"metadata", std::move(metadata)},
                 {"spec", Object{}},
                 {"status", Status(config, facts, release, now, now)}};
 }
 
 Document NodePatch(const NodeConfig& config, const MachineFacts& facts) {
-  return Object{{"metadata", Object{{"labels", Labels(config, facts)}}}};
+  return Object{{"metadata", Metadata(config, facts)}};
 }
 
 Document NodeStatusPatch(const NodeConfig& config, const MachineFacts& facts, std::string_view release,

@@ -30,6 +30,7 @@ MachineFacts LookAtMachine(const std::string& folder);
 struct NodeConfig {
   std::string name;
   std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
   std::map<std::string, std::string> capacity;  // instead of what the machine has, by resource
 };
 
@@ -42,7 +43,7 @@ Resources NodeCapacity(const NodeConfig& config, const MachineFacts& facts);
 // A new Node, with its status.
 Document MakeNode(const NodeConfig& config, const MachineFacts& facts, std::string_view release,
                   absl::Time now);
-// A merge patch of a Node that is there already: labels.
+// A merge patch of a Node that is there already: labels and annotations.
 Document NodePatch(const NodeConfig& config, const MachineFacts& facts);
 // A strategic merge patch of its status. `since`: since when it is ready.
 Document NodeStatusPatch(const NodeConfig& config, const MachineFacts& facts, std::string_view release,
