@@ -1,27 +1,17 @@
 #include "session.h"
 
-#include <filesystem>
-#include <limits>
 #include <optional>
-#include <system_error>
 
-#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "graph/kernel/tensor_file.h"
+#include "graph/exec/saved.h"
 
 namespace trainyard::python {
 namespace {
 
 using namespace graph;
 
-constexpr std::string_view kSuffix = ".tensor";
-
 VarType TypeOf(const Tensor& tensor) { return {.data_type = tensor.type(), .dims = tensor.dims()}; }
-
-absl::Status SystemError(std::string_view what, const std::string& path, const std::error_code& error) {
-  return ErrnoStatus(error.value(), StrCat(what, " ", path));
-}
 
 // The records that the program reads; null if it reads none.
 absl::StatusOr<std::unique_ptr<ps::RecordBatches>> OpenRecords(const Program& program) {
@@ -39,20 +29,6 @@ absl::StatusOr<std::unique_ptr<ps::RecordBatches>> OpenRecords(const Program& pr
   TY_ASSIGN_OR_RETURN(std::unique_ptr<ps::RecordBatches> batches, ps::RecordBatches::Open(*read));
   batches->AssignAll();
   return batches;
-}
-
-// The files of a folder that hold a tensor, by the name of its variable.
-absl::StatusOr<std::map<std::string, std::string>> TensorFiles(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string file = entry->path().filename();
-    if (file.size() > kSuffix.size() && file.ends_with(kSuffix))
-      files.emplace(file.substr(0, file.size() - kSuffix.size()), entry->path());
-  }
-  if (error) return SystemError("cannot read the folder", folder, error);
-  return files;
 }
 
 }  // namespace
@@ -145,50 +121,13 @@ std::vector<std::string> Session::Names() const {
 }
 
 absl::Status Session::Save(const std::string& folder) const {
-  constexpr mode_t kMode = 0644;
   const MutexLock lock(mu_);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return SystemError("cannot make the folder", folder, error);
-  bool any = false;
-  for (const std::string& name : scope_.Names()) {
-    const Tensor* tensor = scope_.FindTensor(name);
-    if (tensor == nullptr) continue;
-    any = true;
-    TY_RETURN_IF_ERROR(
-        ReplaceFile(StrCat(folder, "/", name, kSuffix), EncodeTensor(*tensor), kMode, Durability::kPower));
-  }
-  return any ? absl::OkStatus()
-             : absl::FailedPreconditionError("there is nothing to save: start a program first");
-}
-
-absl::StatusOr<Session::Loaded> Session::ReadAll(const std::string& folder) const {
-  TY_ASSIGN_OR_RETURN(const auto files, TensorFiles(folder));
-  if (files.empty())
-    return absl::NotFoundError(StrCat("the folder ", folder, " has no file that ends in ", kSuffix));
-  Loaded loaded;
-  for (const auto& [name, file] : files) {
-    const Tensor* now = scope_.FindTensor(name);
-    const std::size_t most =
-        now == nullptr ? std::numeric_limits<std::size_t>::max() : EncodedBytes(now->type(), now->dims());
-    TY_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file, most));
-    absl::StatusOr<Tensor> tensor = DecodeTensor(bytes);
-    if (!tensor.ok()) return Annotate(tensor.status(), file);
-    if (absl::Status fits = CheckFits(name, TypeOf(*tensor)); !fits.ok()) return Annotate(fits, file);
-    loaded.emplace(name, *std::move(tensor));
-  }
-  return loaded;
+  return SaveVariables(scope_, folder);
 }
 
 absl::Status Session::Load(const std::string& folder, bool allow_missing) {
   const MutexLock lock(mu_);
-  TY_ASSIGN_OR_RETURN(Loaded loaded, ReadAll(folder));
-  for (const std::string& name : scope_.Names()) {
-    if (!allow_missing && scope_.FindTensor(name) != nullptr && !loaded.contains(name))
-      return absl::NotFoundError(StrCat("the folder ", folder, " has no ", name, kSuffix));
-  }
-  for (auto& [name, tensor] : loaded) scope_.Put(name, std::move(tensor));
-  return absl::OkStatus();
+  return LoadVariables(scope_, folder, allow_missing);
 }
 
 }  // namespace trainyard::python

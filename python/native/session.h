@@ -41,11 +41,8 @@ class Session {
   // Those that have a value, in order.
   std::vector<std::string> Names() const;
 
-  // Writes NAME.tensor (graph/kernel/tensor_file.h) for each variable that has a value. Each file is replaced
-  // whole, one after the other.
+  // As graph/exec/saved.h says.
   absl::Status Save(const std::string& folder) const;
-  // Reads every NAME.tensor, and sets either all of the variables or, after an error, none. NotFound: a
-  // variable that has a value has no file, unless that is allowed.
   absl::Status Load(const std::string& folder, bool allow_missing);
 
  private:
@@ -54,12 +51,10 @@ class Session {
     std::unique_ptr<ps::RecordBatches> batches;  // null: it reads nothing
     graph::Services services;
   };
-  using Loaded = std::map<std::string, graph::Tensor>;
 
   absl::StatusOr<Prepared*> Prepare(const SharedProgram& program) TY_REQUIRES(mu_);
   absl::Status Feed(Prepared& prepared, const graph::Program& program, const Feeds& feeds) TY_REQUIRES(mu_);
   absl::Status CheckFits(const std::string& name, const graph::VarType& type) const TY_REQUIRES(mu_);
-  absl::StatusOr<Loaded> ReadAll(const std::string& folder) const TY_REQUIRES(mu_);
 
   const graph::ExecutorOptions options_;
   mutable Mutex mu_;
