@@ -45,7 +45,8 @@ class Command {
   virtual std::string summary() const = 0;            // one line, for the list
   virtual std::string details() const { return ""; }  // below the flags: examples
   virtual void Declare(Flags& flags) = 0;
-  // An error is printed as one line and ends the process with 1; InvalidArgument from UsageError() with 2.
+  // An error is printed as one line and ends the process with 1; one from UsageError() with 2, one from
+  // FinalError() with 3.
   virtual absl::Status Run() = 0;
 };
 
@@ -53,8 +54,11 @@ class Command {
 absl::Status UsageError(std::string_view message);
 bool IsUsageError(const absl::Status& status);
 
+// The same again would fail again, whoever begins it: exit code 3.
+absl::Status FinalError(absl::Status status);
+
 // Parses the arguments, runs the command that they name, and returns the process's exit code: 0 done, 1
-// failed, 2 misused. Results go to standard output, all else to standard error.
+// failed, 2 misused, 3 failed for good. Results go to standard output, all else to standard error.
 int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands);
 
 }  // namespace trainyard::cli

@@ -15,8 +15,10 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::string_view kUsagePayload = "trainyard.dev/cli/usage";
+constexpr absl::string_view kFinalPayload = "trainyard.dev/cli/final";
 constexpr int kFailed = 1;
 constexpr int kMisused = 2;
+constexpr int kFailedForGood = 3;
 
 // "--from-revision" of "kv watch" → "TRAINYARD_KV_WATCH_FROM_REVISION".
 std::string EnvironmentName(std::string_view command, const Flags::Spec& spec) {
@@ -160,6 +162,11 @@ absl::Status UsageError(std::string_view message) {
 
 bool IsUsageError(const absl::Status& status) { return status.GetPayload(kUsagePayload).has_value(); }
 
+absl::Status FinalError(absl::Status status) {
+  status.SetPayload(kFinalPayload, absl::Cord());
+  return status;
+}
+
 int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands) {
   CLI::App app("Runs distributed training jobs to their end.", "trainyard");
   app.require_subcommand(1);
@@ -203,6 +210,7 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
   const absl::Status status = chosen->Run();
   if (status.ok()) return 0;
   std::cerr << "trainyard " << chosen->name() << ": " << OneLine(std::string(Message(status))) << "\n";
+  if (status.GetPayload(kFinalPayload).has_value()) return kFailedForGood;
   return IsUsageError(status) ? kMisused : kFailed;
 }
 

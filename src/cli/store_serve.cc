@@ -48,19 +48,16 @@ class StoreServe final : public Command {
                gateway_);
     flags.Text({.name = "--token-file",
                 .value = "FILE",
-                .help = "Let in only who has the token that is its first line"},
+                .help = "Let in only who has the token that is its first line ($TRAINYARD_ETCD_TOKEN)"},
                token_file_);
     flags.Switch({.name = "--insecure", .help = "Let other machines in without a token"}, insecure_);
   }
 
   absl::Status Run() override {
     if (path_.empty()) return UsageError("--path is missing: the folder where the store is kept");
-    TY_RETURN_IF_ERROR(CheckAddress("--listen", listen_));
-    if (!gateway_.empty()) TY_RETURN_IF_ERROR(CheckAddress("--gateway", gateway_));
-    std::string token;
-    if (!token_file_.empty()) {
-      TY_ASSIGN_OR_RETURN(token, kv::ReadToken(token_file_));
-    }
+    TY_ASSIGN_OR_RETURN(const std::string token, ReadToken());
+    TY_RETURN_IF_ERROR(CheckAddress("--listen", listen_, token));
+    if (!gateway_.empty()) TY_RETURN_IF_ERROR(CheckAddress("--gateway", gateway_, token));
     const EndingSignals signals;  // before the first thread
     TY_ASSIGN_OR_RETURN(const auto store, kv::OpenEmbeddedStore(path_));
     TY_ASSIGN_OR_RETURN(const auto server,
@@ -79,10 +76,20 @@ class StoreServe final : public Command {
   }
 
  private:
-  absl::Status CheckAddress(std::string_view flag, const std::string& text) const {
+  // The file's, or the environment's; empty if there is neither.
+  absl::StatusOr<std::string> ReadToken() const {
+    if (!token_file_.empty()) return kv::ReadToken(token_file_);
+    const char* const token = std::getenv("TRAINYARD_ETCD_TOKEN");
+    if (token == nullptr || *token == '\0') return std::string();
+    if (const absl::Status checked = kv::CheckToken(token); !checked.ok())
+      return Annotate(checked, "TRAINYARD_ETCD_TOKEN");
+    return std::string(token);
+  }
+
+  absl::Status CheckAddress(std::string_view flag, const std::string& text, const std::string& token) const {
     const auto address = kv::ParseListenAddress(text);
     if (!address.ok()) return UsageError(StrCat(flag, ": ", Message(address.status())));
-    if (address->IsLoopback() || !token_file_.empty() || insecure_) return absl::OkStatus();
+    if (address->IsLoopback() || !token.empty() || insecure_) return absl::OkStatus();
     return UsageError(StrCat(flag, ": other machines can reach ", address->Text(),
                              ": give a --token-file, or --insecure if all of them may read and change "
                              "everything"));
