@@ -39,7 +39,8 @@ class Backward {
     if (!loss->type.dims.Known() || loss->type.dims.Count() != 1) {
       return Wrong("the loss ", loss_, " is ", Print(loss->type), ": it must be one number; take its mean");
     }
-    absl::flat_hash_set<std::string_view> needed = {loss_};
+    absl::flat_hash_set<std::string_view> needed;
+    needed.insert(loss_);  // a list in braces would hold a copy that is gone at once
     std::vector<Op>& ops = program_.main().ops;
     for (std::size_t i = ops.size(); i-- > 0;) {
       const bool writes = std::any_of(ops[i].outputs.begin(), ops[i].outputs.end(), [&](const auto& slot) {

@@ -44,6 +44,17 @@ TEST(AppendBackward, GoesBackThroughEveryOperatorOnce) {
   EXPECT_EQ(program.main().Find("x@GRAD"), nullptr);
 }
 
+TEST(AppendBackward, FindsALossWithALongName) {
+  Builder net("net");
+  const Ref x = net.Data("x", {4});
+  const Ref loss = net.Add(net.Mean(net.Fc(x, 1)), net.Mean(net.Fc(x, 2)));
+  ASSERT_GT(loss.name.size(), sizeof(std::string) / 2) << "it must not fit into a string itself";
+  Program program = Built(net).main;
+  const auto pairs = AppendBackward(program, loss.name);
+  ASSERT_TRUE(pairs.ok()) << pairs.status();
+  EXPECT_EQ(pairs->size(), 4U);
+}
+
 TEST(AppendBackward, AddsTheSharesOfAVariableThatIsUsedTwice) {
   Builder net("net");
   const Ref x = net.Data("x", {4});
