@@ -1,18 +1,41 @@
 #include "graph/kernel/onednn.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <string>
 
-#include <oneapi/dnnl/dnnl.h>
-
+#include "absl/status/statusor.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/kernel/tensor.h"
 #include "graph/kernel/threads.h"
 #include "graph/kernel/vector.h"
+#include "oneapi/dnnl/dnnl.h"
+#include "oneapi/dnnl/dnnl_version.h"
 
 namespace trainyard::graph {
 namespace {
+
+using Product = decltype(&dnnl_sgemm);
+
+// The library, and OpenCL behind it, would be part of every process that has this program's file, and few of
+// them multiply matrices: so it is loaded when the first product is asked for, and stays.
+absl::StatusOr<Product> LoadProduct() {
+  const std::string file = StrCat("libdnnl.so.", DNNL_VERSION_MAJOR);
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* product = library != nullptr ? ::dlsym(library, "dnnl_sgemm") : nullptr;
+  if (product != nullptr) return reinterpret_cast<Product>(product);
+  return absl::FailedPreconditionError(StrCat("products of matrices need oneDNN, and ", file,
+                                              " cannot be loaded (", ::dlerror(),
+                                              "): install Debian's package libdnnl", DNNL_VERSION_MAJOR));
+}
+
+const absl::StatusOr<Product>& OneDnnProduct() {
+  static const absl::StatusOr<Product> product = LoadProduct();
+  return product;
+}
 
 // Rows that begin a power of two after each other fall on the same few lines of the processor's cache, and
 // the library reads matrices of a middling size where they lie: a product then takes up to three times as
@@ -41,8 +64,11 @@ MatrixView Spread(const MatrixView& matrix, Tensor& room) {
 }
 
 absl::Status Call(const MatrixView& a, const MatrixView& b, const ProductPlace& out) {
+  const absl::StatusOr<Product>& product = OneDnnProduct();
+  if (!product.ok()) [[unlikely]]
+    return product.status();
   const dnnl_status_t status =
-      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', RowsOf(a), ColsOf(b), ColsOf(a), 1.0F,
+      (*product)(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', RowsOf(a), ColsOf(b), ColsOf(a), 1.0F,
                  a.data, a.stride, b.data, b.stride, out.add ? 1.0F : 0.0F, out.data, out.stride);
   if (status == dnnl_success) [[likely]]
     return absl::OkStatus();

@@ -32,7 +32,7 @@ struct ProductPlace {
 std::int64_t RoomyStride(std::int64_t cols);
 
 // The product of two matrices that go together, on Threads() threads; on one if a ParallelFor is around it.
-// ResourceExhausted: there is no memory for it.
+// ResourceExhausted: there is no memory for it. FailedPrecondition: the library is not installed.
 absl::Status Multiply(const MatrixView& a, const MatrixView& b, const ProductPlace& out);
 
 }  // namespace trainyard::graph
