@@ -36,8 +36,14 @@ class AsyncParameters final : public Parameters {
     TY_RETURN_IF_ERROR(blocks->TakeFrom(*blocks_));
     const MutexLock lock(mu_);
     blocks_ = std::move(blocks);
+    senders_.clear();
     FindPieces();
     return absl::OkStatus();
+  }
+
+  void Forget() override {
+    const MutexLock lock(mu_);
+    senders_.clear();
   }
 
   std::int64_t step() const override {

@@ -128,7 +128,61 @@ void RemoveForgotten(kv::FileSystem& files, std::string_view graph, const Sorted
   }
 }
 
+std::vector<GraphCheckpoints> OfPservers(const Pointers& pointers, const JobMeta& meta) {
+  std::vector<GraphCheckpoints> all;
+  for (int i = 0; i < meta.pservers; ++i)
+    all.push_back(pointers.Of(graph::GraphId(graph::GraphRole::kPserver, i)));
+  return all;
+}
+
+std::optional<std::int64_t> CommonStep(const std::vector<GraphCheckpoints>& all, const JobMeta& meta) {
+  if (meta.mode == graph::SyncMode::kSync) return NewestCommonStep(all, meta.layout);
+  std::optional<std::int64_t> first;
+  for (const GraphCheckpoints& one : all) {
+    const std::optional<std::int64_t> step = NewestCommonStep({one}, meta.layout);
+    if (!step) return std::nullopt;
+    if (!first) first = step;
+  }
+  return first;
+}
+
 }  // namespace
+
+absl::StatusOr<CommonCheckpoint> FindCommonCheckpoint(kv::Store& store, const JobKeys& keys,
+                                                      const JobMeta& meta) {
+  TY_ASSIGN_OR_RETURN(const Pointers pointers, GetPointers(store, keys));
+  CommonCheckpoint common{.step = CommonStep(OfPservers(pointers, meta), meta)};
+  const std::string first = graph::GraphId(graph::GraphRole::kPserver, 0);
+  const auto revision = pointers.revisions.find(first);
+  common.kept =
+      kv::ModifiedAt(keys.Checkpoint(first), revision == pointers.revisions.end() ? 0 : revision->second);
+  return common;
+}
+
+absl::StatusOr<bool> PutMetaIf(kv::Store& store, const JobKeys& keys, const JobMeta& meta,
+                               kv::Revision revision, const CommonCheckpoint& common) {
+  kv::TxnRequest request{.compares = {kv::ModifiedAt(keys.Meta(), revision)},
+                         .then = {kv::PutOp{keys.Meta(), EncodeMeta(meta)}}};
+  if (common.kept) request.compares.push_back(*common.kept);
+  TY_ASSIGN_OR_RETURN(const kv::TxnResult result, store.Txn(request));
+  return result.succeeded;
+}
+
+absl::Status ForgetSurplusCheckpoints(kv::Store& store, const JobKeys& keys, const JobMeta& meta,
+                                      kv::FileSystem& files) {
+  TY_ASSIGN_OR_RETURN(const Pointers pointers, GetPointers(store, keys));
+  if (!CommonStep(OfPservers(pointers, meta), meta)) return absl::OkStatus();
+  for (const auto& [graph, checkpoints] : pointers.graphs) {
+    const std::optional<GraphName> name = ParseGraphId(graph);
+    if (!name || name->index < meta.pservers) continue;
+    const std::string key = keys.Checkpoint(graph);
+    TY_ASSIGN_OR_RETURN(const kv::TxnResult result,
+                        store.Txn({.compares = {kv::ModifiedAt(key, pointers.revisions.find(graph)->second)},
+                                   .then = {kv::DeleteOp{kv::KeyRange::Key(key)}}}));
+    if (result.succeeded) RemoveForgotten(files, graph, {.forgotten = checkpoints.kept});
+  }
+  return absl::OkStatus();
+}
 
 absl::Status PublishCheckpoint(kv::Store& store, const JobKeys& keys, std::string_view graph,
                                const Checkpoint& checkpoint, const std::vector<std::string>& pservers,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,25 @@ absl::Status ForgetCheckpointsAbove(kv::Store& store, const JobKeys& keys, std::
 // The pointers of each graph at one time, in the order of `graphs`.
 absl::StatusOr<std::vector<GraphCheckpoints>> GetCheckpoints(kv::Store& store, const JobKeys& keys,
                                                              const std::vector<std::string>& graphs);
+
+// Where all pservers of a job can go back to.
+struct CommonCheckpoint {
+  // Sync: the newest step that all have a checkpoint of, in the job's layout. Async, where each goes back by
+  // itself: the first pserver's newest, if all have one. None: there is no such.
+  std::optional<std::int64_t> step;
+  // As long as this holds nobody has forgotten it: that takes two later checkpoints of every pserver.
+  std::optional<kv::Compare> kept;
+};
+absl::StatusOr<CommonCheckpoint> FindCommonCheckpoint(kv::Store& store, const JobKeys& keys,
+                                                      const JobMeta& meta);
+// Puts the meta if it and the checkpoint are still there; false: look again.
+absl::StatusOr<bool> PutMetaIf(kv::Store& store, const JobKeys& keys, const JobMeta& meta,
+                               kv::Revision revision, const CommonCheckpoint& common);
+
+// Once all of the job's pservers have a checkpoint of its layout: deletes the pointers and files of those
+// that it had more of before.
+absl::Status ForgetSurplusCheckpoints(kv::Store& store, const JobKeys& keys, const JobMeta& meta,
+                                      kv::FileSystem& files = kv::FileSystem::System());
 
 // The old graphs, by the numbers of their pservers: main programs, and what was in their checkpoints.
 struct OldLayout {

@@ -51,6 +51,54 @@ class PublishTest : public testing::Test {
   std::vector<std::string> pservers_ = {"pserver-0", "pserver-1"};
 };
 
+class CommonCheckpointTest : public PublishTest {
+ protected:
+  CommonCheckpoint Find(const JobMeta& meta) { return FindCommonCheckpoint(store_, keys_, meta).value(); }
+  JobMeta meta_{.trainers = 2, .pservers = 2, .layout = "two"};
+};
+
+TEST_F(CommonCheckpointTest, IsTheNewestThatAllHaveInTheLayout) {
+  EXPECT_EQ(Find(meta_).step, std::nullopt);
+  for (const std::int64_t step : {10, 20}) WriteAndPublish("pserver-0", step);
+  WriteAndPublish("pserver-1", 20, "three");
+  EXPECT_EQ(Find(meta_).step, std::nullopt);
+  WriteAndPublish("pserver-1", 10);
+  EXPECT_EQ(Find(meta_).step, 10);
+}
+
+TEST_F(CommonCheckpointTest, WithoutStepsIsTheFirstOnesNewestIfAllHaveOne) {
+  meta_.mode = graph::SyncMode::kAsync;
+  for (const std::int64_t step : {10, 20}) WriteAndPublish("pserver-0", step);
+  EXPECT_EQ(Find(meta_).step, std::nullopt);
+  WriteAndPublish("pserver-1", 7);
+  EXPECT_EQ(Find(meta_).step, 20);
+}
+
+TEST_F(CommonCheckpointTest, IsNotGoneBackToOnceItMayBeForgotten) {
+  const kv::Revision revision = PutMeta(store_, keys_, meta_, 0).value();
+  for (const char* graph : {"pserver-0", "pserver-1"}) WriteAndPublish(graph, 10);
+  const CommonCheckpoint before = Find(meta_);
+  for (const std::int64_t step : {20, 30}) {
+    for (const char* graph : {"pserver-0", "pserver-1"}) WriteAndPublish(graph, step);
+  }
+  EXPECT_FALSE(PutMetaIf(store_, keys_, meta_, revision, before).value());
+  EXPECT_TRUE(PutMetaIf(store_, keys_, meta_, revision, Find(meta_)).value());
+  EXPECT_FALSE(PutMetaIf(store_, keys_, meta_, revision, Find(meta_)).value());  // the meta has changed
+}
+
+TEST_F(CommonCheckpointTest, OfANewLayoutLetsThoseGoThatTheJobHadMoreOf) {
+  for (const char* graph : {"pserver-0", "pserver-1"}) WriteAndPublish(graph, 10);
+  const JobMeta one{.pservers = 1, .layout = "one"};
+  ASSERT_TRUE(ForgetSurplusCheckpoints(store_, keys_, one, files_).ok());
+  EXPECT_THAT(Steps("pserver-1"), ElementsAre(10));
+  pservers_ = {"pserver-0"};
+  WriteAndPublish("pserver-0", 20, "one");
+  ASSERT_TRUE(ForgetSurplusCheckpoints(store_, keys_, one, files_).ok());
+  EXPECT_THAT(Steps("pserver-1"), IsEmpty());
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(10, 20));
+  EXPECT_EQ(files_.Paths().size(), 2);
+}
+
 TEST_F(PublishTest, PointersAreInTheOrderOfTheGraphsAskedFor) {
   const Checkpoint zero = WriteAndPublish("pserver-0", 10);
   const Checkpoint one = WriteAndPublish("pserver-1", 20);

@@ -1,12 +1,14 @@
-// Pserver's insides, in one class and four files: pserver.cc (begin and end, and what the store tells),
-// pserver_calls.cc (what others call), pserver_lead.cc (what only the lead does), pserver_checkpoints.cc.
+// Pserver's insides, in one class and five files: pserver.cc (begin and end, and what the store tells),
+// pserver_generations.cc (from one generation to the next), pserver_calls.cc (what others call),
+// pserver_lead.cc (what only the lead does), pserver_checkpoints.cc.
 //
 // Threads: calls come on the RPC server's threads and hold `calls_mu_` together; what changes the generation
 // holds it alone, so no call sees half of a change. The lead's account is used on `lead_thread_` alone, where
-// new generations begin too.
+// new generations begin too, on every pserver.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,12 +19,13 @@
 
 #include "base/executor.h"
 #include "base/mutex.h"
+#include "ps/checkpoint.h"
 #include "ps/lead.h"
 #include "ps/parameters.h"
+#include "ps/peer_calls.h"
 #include "ps/pserver.h"
 #include "ps/registration.h"
 #include "ps/registry.h"
-#include "ps/rpc/channel.h"
 #include "ps/rpc/message.pb.h"
 #include "ps/rpc/server.h"
 
@@ -37,23 +40,26 @@ class GraphPserver final : public Pserver {
   absl::Status Wait() override;
   void Stop() override;
   int port() const override { return server_->port(); }
-  std::int64_t step() const override { return parameters_->step(); }
+  std::int64_t step() const override;
 
  private:
   using Held = std::unique_ptr<Exchange>;
   using Pulling = std::pair<wire::PullRequest, Held>;
 
   void End(const absl::Status& status);
-  std::vector<std::string> Pservers() const;
-
-  // The job's way: pserver.cc.
-  absl::StatusOr<StoredMeta> RollBack();
-  absl::Status TakeState(const JobMeta& meta);
+  absl::Status Serve();
   void OnPod(const std::string& name, const std::optional<GraphPod>& pod);
   void OnMeta(const JobMeta& meta);
-  void GoBack(const JobMeta& meta);
-  void SwitchAll(const JobMeta& meta);
-  absl::Status Switch(std::int64_t generation);
+
+  // Generations: pserver_generations.cc.
+  absl::StatusOr<JobMeta> BeginAnew();
+  absl::Status TakePrograms(const JobMeta& meta);
+  absl::Status TakeState(const JobMeta& meta);
+  absl::StatusOr<std::optional<CheckpointData>> FindState(const JobMeta& meta);
+  absl::StatusOr<CheckpointData> CutAnew(const JobMeta& meta);
+  absl::Status Advance(const JobMeta& meta);
+  absl::Status AdvanceTo(std::int64_t generation);
+  void AdvanceAll(const JobMeta& meta);
 
   // Calls: pserver_calls.cc.
   void Handle(Held exchange);
@@ -77,46 +83,65 @@ class GraphPserver final : public Pserver {
   void HandleShare(Held exchange);
   void CommitIfComplete();
   bool ApplyEverywhere(std::int64_t step, const std::vector<int>& trainers);
+  void AnnounceRunning();
   void FinishIfDone();
   absl::Status Finish();
   void AnswerIdle(const absl::Status& status);
-  // Calls another pserver until it answers or a new generation has begun.
+  void RouseIdle();
+  // Calls all other pservers, does `meanwhile`, and waits until they have answered or a generation later than
+  // `until` has begun.
+  struct Telling {
+    std::string method;
+    absl::Duration timeout = absl::Seconds(5);
+    std::int64_t until = 0;
+    int pservers = 0;
+    std::function<void()> meanwhile = [] {};
+  };
   template <typename Request>
-  absl::Status Tell(const std::string& graph, std::string_view method, Request request);
-  std::shared_ptr<Channel> ChannelTo(const std::string& graph, const GraphPod& pod);
+  absl::Status TellOthers(const Telling& telling, const Request& request);
 
   // Checkpoints: pserver_checkpoints.cc.
   void CheckpointIfDue();
-  absl::Status WriteNow(Parameters::Snapshot snapshot, std::string extra);
+  absl::Status WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra);
+  absl::Status WriteEverywhere();
+  void WriteAsAsked();
 
   kv::Store& store_;
   const PserverOptions options_;
+  const int index_;
   const bool is_lead_;
   // Set by Begin() and then only read.
   std::int64_t incarnation_ = 0;
   graph::SyncMode mode_ = graph::SyncMode::kSync;
-  std::string layout_;
-  std::int64_t checkpoint_every_ = 100;
-  int pservers_ = 1;
-  std::unique_ptr<Parameters> parameters_;
 
-  std::unique_ptr<Lead> lead_;  // lead_thread_
-  bool finished_ = false;       // lead_thread_: all is written down
-  std::vector<Held> idle_;      // lead_thread_: trainers that have nothing to do until all have
+  // Changed on lead_thread_, while no call holds calls_mu_; read there, or in a call.
+  JobMeta meta_;  // as the generation has it
+  graph::Graph graph_;
+  std::unique_ptr<Parameters> parameters_;
+  mutable std::shared_mutex calls_mu_;
+
+  // lead_thread_'s.
+  std::unique_ptr<Lead> lead_;
+  bool finished_ = false;      // all is written down
+  bool announced_ = false;     // that the job runs
+  std::map<int, Held> idle_;   // trainers that have nothing to do until all have
+  std::int64_t asked_ = 0;     // checkpoints beside those that are due
+  std::int64_t answered_ = 0;  // of these
+
   std::atomic<std::int64_t> generation_ = 0;
   std::atomic<std::int64_t> newest_generation_ = 0;  // that the store has told of
   std::atomic<std::int64_t> last_checkpoint_ = -1;
   std::atomic<bool> writing_ = false;
   std::atomic<bool> stopping_ = false;
-  std::shared_mutex calls_mu_;
+  std::atomic<bool> between_ = false;  // two generations: what is here is of neither
 
   Mutex mu_;
   CondVar changed_;
   std::optional<absl::Status> ended_ TY_GUARDED_BY(mu_);
   std::vector<Pulling> waiting_ TY_GUARDED_BY(mu_);
   std::map<std::string, std::int64_t> incarnations_ TY_GUARDED_BY(mu_);
-  std::map<std::string, std::pair<std::int64_t, std::shared_ptr<Channel>>> channels_ TY_GUARDED_BY(mu_);
 
+  Channels channels_;
   std::unique_ptr<Executor> lead_thread_ = std::make_unique<Executor>();
   std::unique_ptr<Executor> checkpoint_thread_ = std::make_unique<Executor>();
   std::unique_ptr<RpcServer> server_;
@@ -126,5 +151,7 @@ class GraphPserver final : public Pserver {
 
 // The number of "trainer-3", or -1.
 int TrainerOf(std::string_view graph);
+
+absl::Status GenerationBegun(std::int64_t generation);
 
 }  // namespace trainyard::ps

@@ -20,7 +20,9 @@
 #include "kv/local_store.h"
 #include "kv/memory_store.h"
 #include "ps/checkpoint.h"
+#include "ps/job.h"
 #include "ps/lead.h"
+#include "ps/origin.h"
 #include "ps/pserver.h"
 #include "ps/tables.h"
 #include "ps/trainer.h"
@@ -45,26 +47,15 @@ class Folder {
 
 class TestJob {
  public:
+  // `settings` without graphs.
   TestJob(const graph::Programs& programs, graph::TranspileOptions options,
-          std::int64_t checkpoint_every = 10)
+          NewJob settings = {.checkpoint_every = 10})
       : options_(options) {
     absl::StatusOr<graph::Graphs> graphs = graph::Transpile(programs, options);
     TY_CHECK(graphs.ok(), graphs.status().ToString());
-    graphs_ = *std::move(graphs);
-    IdSource ids(1);
-    for (const auto* side : {&graphs_.trainers, &graphs_.pservers}) {
-      for (const graph::Graph& graph : *side)
-        TY_CHECK(PutGraph(store_, ids, keys_, graph).ok(), "a graph is stored");
-    }
-    const JobMeta meta{.mode = options.mode,
-                       .trainers = options.trainers,
-                       .pservers = options.pservers,
-                       .layout = "a",
-                       .checkpoint_every = checkpoint_every,
-                       .passes = options.passes};
-    TY_CHECK(PutMeta(store_, keys_, meta, 0).ok(), "the job is stored");
-    pservers_.resize(static_cast<std::size_t>(options.pservers));
-    trainers_.resize(static_cast<std::size_t>(options.trainers));
+    settings.graphs = *std::move(graphs);
+    const absl::Status created = CreateJob(store_, ids_, keys_, settings);
+    TY_CHECK(created.ok(), created.ToString());
   }
 
   ~TestJob() {
@@ -82,10 +73,10 @@ class TestJob {
                                 .token = "secret",
                                 .checkpoint_directory = folder_.path()});
     ASSERT_TRUE(pserver.ok()) << pserver.status();
-    pservers_[static_cast<std::size_t>(i)] = *std::move(pserver);
+    At(pservers_, i) = *std::move(pserver);
   }
-  void StopPserver(int i) { pservers_[static_cast<std::size_t>(i)].reset(); }
-  Pserver& pserver(int i) { return *pservers_[static_cast<std::size_t>(i)]; }
+  void StopPserver(int i) { At(pservers_, i).reset(); }
+  Pserver& pserver(int i) { return *At(pservers_, i); }
 
   void StartTrainer(int i) {
     auto running = std::make_unique<Running>();
@@ -97,11 +88,11 @@ class TestJob {
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     running->trainer = *std::move(trainer);
     running->thread = std::thread([run = running.get()] { run->result = run->trainer->Run(); });
-    trainers_[static_cast<std::size_t>(i)] = std::move(running);
+    At(trainers_, i) = std::move(running);
   }
   void StopTrainer(int i) {
-    End(*trainers_[static_cast<std::size_t>(i)]);
-    trainers_[static_cast<std::size_t>(i)].reset();
+    End(*At(trainers_, i));
+    At(trainers_, i).reset();
   }
 
   void StartAll() {
@@ -109,14 +100,24 @@ class TestJob {
     for (int i = 0; i < options_.trainers; ++i) StartTrainer(i);
   }
 
-  // Waits for the trainers' own end.
+  // Waits for the own end of all that run.
   void Finish() {
-    for (auto& running : trainers_) {
-      running->thread.join();
-      EXPECT_TRUE(running->result.ok()) << running->result;
-    }
-    for (auto& pserver : pservers_) EXPECT_TRUE(pserver->Wait().ok());
+    for (int i = 0; i < static_cast<int>(trainers_.size()); ++i) AwaitTrainer(i);
+    for (int i = 0; i < static_cast<int>(pservers_.size()); ++i) AwaitPserver(i);
     trainers_.clear();
+  }
+  void AwaitTrainer(int i) {
+    auto& running = At(trainers_, i);
+    if (!running) return;
+    running->thread.join();
+    EXPECT_TRUE(running->result.ok()) << running->result;
+    running.reset();
+  }
+  void AwaitPserver(int i) {
+    if (!At(pservers_, i)) return;
+    const absl::Status ended = pserver(i).Wait();
+    EXPECT_TRUE(ended.ok()) << ended;
+    StopPserver(i);
   }
 
   // Waits until pserver-0 has applied that many steps.
@@ -137,10 +138,27 @@ class TestJob {
     TY_CHECK(state.ok(), state.status().ToString());
     return Lead(*std::move(state));
   }
+  // As the job is cut now.
+  std::vector<graph::Graph> PserverGraphs() {
+    const JobMeta meta = Meta();
+    std::vector<graph::Graph> graphs;
+    for (int i = 0; i < meta.pservers; ++i)
+      graphs.push_back(*TakeGraph(store_, keys_, meta, graph::GraphId(graph::GraphRole::kPserver, i)));
+    return graphs;
+  }
+  // What a trainer put out, one value for each step that it did.
+  std::vector<double> Losses(const std::string& trainer) {
+    const auto outputs = store_.Range({.range = kv::KeyRange::Prefix(keys_.Outputs(trainer))});
+    TY_CHECK(outputs.ok(), outputs.status().ToString());
+    std::vector<double> losses;
+    for (const kv::KeyValue& kv : outputs->kvs) losses.push_back(DecodeOutput(kv.value)->values[0].values[0]);
+    return losses;
+  }
 
   kv::Store& store() { return store_; }
+  IdSource& ids() { return ids_; }
   const JobKeys& keys() const { return keys_; }
-  const graph::Graphs& graphs() const { return graphs_; }
+  const Folder& folder() const { return folder_; }
 
  private:
   struct Running {
@@ -148,14 +166,18 @@ class TestJob {
     std::thread thread;
     absl::Status result;
   };
+  template <typename T>
+  static std::unique_ptr<T>& At(std::vector<std::unique_ptr<T>>& all, int i) {
+    if (all.size() <= static_cast<std::size_t>(i)) all.resize(static_cast<std::size_t>(i) + 1);
+    return all[static_cast<std::size_t>(i)];
+  }
   static void End(Running& running) {
     running.trainer->Stop();
     if (running.thread.joinable()) running.thread.join();
   }
   std::vector<CheckpointData> Last() {
     std::vector<std::string> names;
-    for (int i = 0; i < options_.pservers; ++i)
-      names.push_back(graph::GraphId(graph::GraphRole::kPserver, i));
+    for (int i = 0; i < Meta().pservers; ++i) names.push_back(graph::GraphId(graph::GraphRole::kPserver, i));
     std::vector<CheckpointData> all;
     const auto pointers = GetCheckpoints(store_, keys_, names);
     TY_CHECK(pointers.ok(), pointers.status().ToString());
@@ -170,9 +192,9 @@ class TestJob {
   Folder folder_;
   const std::unique_ptr<kv::Store> owned_ = kv::NewMemoryStore(Clock::System());
   kv::Store& store_ = *owned_;
+  IdSource ids_{1};
   const JobKeys keys_{"default/test"};
   const graph::TranspileOptions options_;
-  graph::Graphs graphs_;
   std::vector<std::unique_ptr<Pserver>> pservers_;
   std::vector<std::unique_ptr<Running>> trainers_;
 };

@@ -19,11 +19,44 @@ bool HasLeft(const Seat& seat) {
                      [](const auto& pass) { return !pass.second.empty(); });
 }
 
+// What of a pass it has not contributed.
+Ranges OpenOf(const Seat& seat, std::int64_t pass) {
+  const auto found = seat.left.find(pass);
+  if (found == seat.left.end()) return {};
+  Ranges open = found->second;
+  if (seat.contributed && seat.pending.pass == pass)
+    TY_CHECK(Take(open, seat.pending.places).ok(), "what is contributed was left");
+  return open;
+}
+
+// An even part for each, beside what it has.
+void DealTo(const std::vector<Seat*>& takers, std::int64_t pass, const Ranges& ranges) {
+  const std::vector<Ranges> parts = Deal(ranges, static_cast<int>(takers.size()));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].empty()) continue;
+    Ranges& left = takers[i]->left[pass];
+    left = Join(left, parts[i]);
+  }
+}
+
+// Whether no two of them have a record in common.
+bool AreApart(Ranges ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  return std::adjacent_find(ranges.begin(), ranges.end(),
+                            [](const Range& a, const Range& b) { return a.end > b.begin; }) == ranges.end();
+}
+
+// Whether the open step waits for its trainer.
+bool IsExpected(const Seat& seat) {
+  return seat.awaited || (seat.member && !seat.contributed && (!seat.idle || HasLeft(seat)));
+}
+
 }  // namespace
 
-Lead::Lead(graph::SyncMode mode, int trainers, std::int64_t passes) {
+Lead::Lead(graph::SyncMode mode, int trainers, std::int64_t passes, int least) {
   state_.mode = mode;
   state_.passes = passes;
+  state_.least = least == 0 ? trainers : std::min(least, trainers);
   state_.seats.resize(static_cast<std::size_t>(trainers));
 }
 
@@ -52,6 +85,10 @@ absl::StatusOr<JoinAnswer> Lead::Join(int trainer, std::int64_t incarnation, std
   seat->seen = true;
   seat->awaited = false;
   seat->member = true;
+  seat->idle = false;
+  const auto seen =
+      std::count_if(state_.seats.begin(), state_.seats.end(), [](const Seat& one) { return one.seen; });
+  state_.begun = state_.begun || seen >= state_.least;
   return AnswerFor(*seat);
 }
 
@@ -59,14 +96,11 @@ absl::StatusOr<JoinAnswer> Lead::Join(int trainer, std::int64_t incarnation, std
 JoinAnswer Lead::AnswerFor(const Seat& seat) const {
   JoinAnswer answer;
   answer.step = state_.mode == graph::SyncMode::kAsync ? seat.step : state_.step + (seat.contributed ? 1 : 0);
-  for (const auto& [pass, ranges] : seat.left) {
-    Ranges left = ranges;
-    if (seat.contributed && seat.pending.pass == pass)
-      TY_CHECK(Take(left, seat.pending.places).ok(), "what is contributed was left");
-    if (left.empty()) continue;
-    answer.share = {pass, std::move(left)};
-    return answer;
+  for (const auto& [pass, unused] : seat.left) {
+    answer.share = {pass, OpenOf(seat, pass)};
+    if (!answer.share.places.empty()) return answer;
   }
+  answer.share = {};
   answer.done = state_.records != 0 && state_.dealt >= state_.passes;
   return answer;
 }
@@ -103,6 +137,7 @@ absl::Status Lead::Contribute(int trainer, std::int64_t incarnation, std::int64_
   if (state_.mode == graph::SyncMode::kAsync) {
     Use(*seat);
     ++seat->step;
+    ++state_.step;
   }
   return absl::OkStatus();
 }
@@ -116,32 +151,84 @@ void Lead::Use(Seat& seat) {
   seat.contributed = false;
 }
 
+bool Lead::IsGone(const Seat& seat) const {
+  return !seat.member && !seat.awaited && (seat.seen || state_.begun);
+}
+
+void Lead::DealOut(std::int64_t pass, const Ranges& ranges) {
+  std::vector<Seat*> takers;
+  for (Seat& seat : state_.seats) {
+    if (seat.member || seat.awaited || !seat.seen) takers.push_back(&seat);
+  }
+  if (takers.empty()) {
+    for (Seat& seat : state_.seats) takers.push_back(&seat);
+  }
+  DealTo(takers, pass, ranges);
+}
+
 bool Lead::DealNextPass() {
   if (state_.records == 0 || state_.dealt >= state_.passes) return false;
-  std::vector<Ranges> parts = Deal({{0, state_.records}}, static_cast<int>(state_.seats.size()));
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i].empty()) state_.seats[i].left[state_.dealt] = std::move(parts[i]);
-  }
+  DealOut(state_.dealt, {{0, state_.records}});
   ++state_.dealt;
+  return true;
+}
+
+bool Lead::DealOrphans() {
+  std::map<std::int64_t, Ranges> orphans;
+  for (const Seat& seat : state_.seats) {
+    if (!IsGone(seat)) continue;
+    for (const auto& [pass, unused] : seat.left) {
+      if (Ranges open = OpenOf(seat, pass); !open.empty()) orphans[pass] = ps::Join(orphans[pass], open);
+    }
+  }
+  if (orphans.empty()) return false;
+  const auto& [pass, ranges] = *orphans.begin();
+  for (Seat& seat : state_.seats) {
+    if (!IsGone(seat) || !seat.left.contains(pass)) continue;
+    TY_CHECK(Take(seat.left[pass], OpenOf(seat, pass)).ok(), "what is open is left");
+    if (seat.left[pass].empty()) seat.left.erase(pass);
+  }
+  std::vector<Seat*> takers;
+  for (Seat& seat : state_.seats) {
+    if (!IsGone(seat)) takers.push_back(&seat);
+  }
+  TY_CHECK(!takers.empty(), "whoever asks is here");
+  DealTo(takers, pass, ranges);
   return true;
 }
 
 absl::StatusOr<JoinAnswer> Lead::NextShare(int trainer, std::int64_t incarnation) {
   TY_ASSIGN_OR_RETURN(Seat* const seat, Find(trainer, incarnation));
-  if (incarnation != seat->incarnation)
+  if (incarnation != seat->incarnation || !seat->member)
     return absl::AbortedError(StrCat(NameOf(trainer), " has not joined: join again"));
   JoinAnswer answer = AnswerFor(*seat);
-  while (answer.share.places.empty() && DealNextPass()) answer = AnswerFor(*seat);
+  while (answer.share.places.empty() && (DealNextPass() || DealOrphans())) answer = AnswerFor(*seat);
   answer.done = answer.share.places.empty();
-  seat->member = !answer.done;
+  if (seat->idle && !answer.done)
+    return absl::AbortedError(StrCat("there is something to do for ", NameOf(trainer), ": join again"));
+  seat->idle = answer.done;
   return answer;
 }
 
+std::vector<int> Lead::Rouse() {
+  const auto is_idle = [](const Seat& seat) { return seat.member && seat.idle; };
+  if (std::none_of(state_.seats.begin(), state_.seats.end(), is_idle)) return {};
+  while (DealOrphans()) {
+  }
+  std::vector<int> roused;
+  for (std::size_t i = 0; i < state_.seats.size(); ++i) {
+    const Seat& seat = state_.seats[i];
+    if (is_idle(seat) && !AnswerFor(seat).share.places.empty()) roused.push_back(static_cast<int>(i));
+  }
+  return roused;
+}
+
 std::optional<std::vector<int>> Lead::Complete() const {
+  if (!state_.begun) return std::nullopt;
   std::vector<int> contributors;
   for (std::size_t i = 0; i < state_.seats.size(); ++i) {
     const Seat& seat = state_.seats[i];
-    if (!seat.seen || seat.awaited || (seat.member && !seat.contributed)) return std::nullopt;
+    if (IsExpected(seat)) return std::nullopt;
     if (seat.contributed) contributors.push_back(static_cast<int>(i));
   }
   if (contributors.empty()) return std::nullopt;
@@ -160,19 +247,16 @@ void Lead::SetTrainers(int trainers) {
   for (Seat& seat : state_.seats) {
     seat.contributed = false;
     seat.pending = {};
+    seat.idle = false;
     for (auto& [pass, ranges] : seat.left) left[pass] = ps::Join(left[pass], ranges);
     seat.left.clear();
   }
-  const std::size_t before = state_.seats.size();
-  state_.seats.resize(static_cast<std::size_t>(trainers));
+  // One that was there before, under the same name, has counted no further than this.
+  state_.seats.resize(static_cast<std::size_t>(trainers),
+                      Seat{.step = state_.mode == graph::SyncMode::kAsync ? state_.step : 0});
   // Nobody waits for those that are new: they take part when they come.
-  for (std::size_t i = before; i < state_.seats.size(); ++i) state_.seats[i].seen = true;
-  for (auto& [pass, ranges] : left) {
-    std::vector<Ranges> parts = Deal(ranges, trainers);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (!parts[i].empty()) state_.seats[i].left[pass] = std::move(parts[i]);
-    }
-  }
+  state_.least = std::min(state_.least, trainers);
+  for (const auto& [pass, ranges] : left) DealOut(pass, ranges);
 }
 
 bool Lead::Done() const {
@@ -195,7 +279,7 @@ std::string Lead::WaitsFor() const {
   std::string names;
   for (std::size_t i = 0; i < state_.seats.size(); ++i) {
     const Seat& seat = state_.seats[i];
-    if (seat.seen && !seat.awaited && !(seat.member && !seat.contributed)) continue;
+    if (!IsExpected(seat) && (state_.begun || seat.seen)) continue;
     StrAppend(names, names.empty() ? "" : ", ", NameOf(static_cast<int>(i)),
               seat.seen ? "" : " (has not joined yet)");
   }
@@ -209,6 +293,8 @@ std::string Lead::Save() const {
   desc.set_step(state_.step);
   desc.set_records(state_.records);
   desc.set_dealt(state_.dealt);
+  desc.set_least(state_.least);
+  desc.set_begun(state_.begun);
   for (const Seat& seat : state_.seats) {
     wire::SeatDesc& out = *desc.add_seats();
     out.set_step(seat.step);
@@ -235,9 +321,12 @@ absl::StatusOr<LeadState> Lead::Load(std::string_view text) {
                   .passes = desc.passes(),
                   .step = desc.step(),
                   .records = desc.records(),
-                  .dealt = desc.dealt()};
-  if (state.step < 0 || state.records < 0 || state.dealt < 0 || state.dealt > state.passes)
-    return damaged("a number below 0");
+                  .dealt = desc.dealt(),
+                  .least = static_cast<int>(desc.least()),
+                  .begun = desc.begun()};
+  if (state.step < 0 || state.records < 0 || state.dealt < 0 || state.dealt > state.passes ||
+      desc.least() < 1 || desc.least() > desc.seats_size())
+    return damaged("a number that cannot be");
   std::map<std::int64_t, Ranges> all;
   for (const wire::SeatDesc& in : desc.seats()) {
     Seat& seat = state.seats.emplace_back(Seat{.step = in.step(), .seen = in.seen()});
@@ -251,8 +340,12 @@ absl::StatusOr<LeadState> Lead::Load(std::string_view text) {
         if (range.begin < floor || range.end <= range.begin || range.end > state.records)
           return damaged("ranges out of order");
         ranges.push_back(range);
+        all[left.pass()].push_back(range);
       }
     }
+  }
+  for (auto& [pass, ranges] : all) {
+    if (!AreApart(std::move(ranges))) return damaged("a record that two trainers have");
   }
   return state;
 }

@@ -3,10 +3,16 @@
 // all of them count the same gradients in the same step.
 //
 //   Sync: a step is complete when every member has contributed. A member is a trainer that has joined and not
-//   left; until every trainer of the job has been seen once, no step is complete. Whoever contributed counts,
-//   even if it has died since. Async: each contribution counts by itself.
+//   left; until so many trainers as the job needs have been seen once, no step is complete. Whoever
+//   contributed counts, even if it has died since. Async: each contribution counts by itself.
 //
-// A record is used when the step that it was contributed in is committed, and only then.
+// A record is used when the step that it was contributed in is committed, and only then: once in each pass,
+// in sync. In async a pserver that is restarted goes back by itself: a lead that does deals out again what
+// was used since its checkpoint, so there a record is used at least once.
+//
+// Passes are dealt out to the trainers that are here or are still to come. What a trainer had left when it
+// went is kept for it, until the others have nothing else to do: then it is dealt to them. So the job ends as
+// long as one trainer is alive, and with every record used.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +38,7 @@ struct Seat {
   bool seen = false;                    // has ever joined
   bool awaited = false;                 // is alive and will join: no step is complete before it has
   bool member = false;
+  bool idle = false;         // it was told that nothing is left for it
   bool contributed = false;  // to the step that is open
   Share pending;             // what it contributed
   bool operator==(const Seat&) const = default;
@@ -40,9 +47,11 @@ struct Seat {
 struct LeadState {
   graph::SyncMode mode = graph::SyncMode::kSync;
   std::int64_t passes = 1;
-  std::int64_t step = 0;     // how many have been committed
+  std::int64_t step = 0;     // how many have been committed; async: how many contributions there were
   std::int64_t records = 0;  // of a pass; 0 until a trainer has said
   std::int64_t dealt = 0;    // passes that have been dealt out
+  int least = 1;             // trainers that must have been seen before the first step
+  bool begun = false;        // they have been
   std::vector<Seat> seats;   // by the trainer's number
   bool operator==(const LeadState&) const = default;
 };
@@ -55,7 +64,8 @@ struct JoinAnswer {
 
 class Lead {
  public:
-  Lead(graph::SyncMode mode, int trainers, std::int64_t passes);
+  // `least` trainers must have been seen before the first step; 0: all.
+  Lead(graph::SyncMode mode, int trainers, std::int64_t passes, int least = 0);
   explicit Lead(LeadState state) : state_(std::move(state)) {}
 
   // A trainer has come, or has come again: what an earlier incarnation of it had not contributed it does
@@ -69,8 +79,12 @@ class Lead {
   // Its gradients of `step` are on all pservers. Told twice is told once. Aborted: it is not of this time any
   // more.
   absl::Status Contribute(int trainer, std::int64_t incarnation, std::int64_t step, const Share& used);
-  // More to do, or done. Counts a trainer that is done out.
+  // More to do, or done: then no step waits for this trainer any more. Aborted: it was told that it is done,
+  // and there is something to do again: the job has gone on meanwhile, so it joins again.
   absl::StatusOr<JoinAnswer> NextShare(int trainer, std::int64_t incarnation);
+  // Those that were told that they are done and have something to do again, because somebody has left. Every
+  // step waits for them from now on.
+  std::vector<int> Rouse();
 
   // Sync: the trainers whose gradients the open step is made of, if it is complete.
   std::optional<std::vector<int>> Complete() const;
@@ -94,7 +108,13 @@ class Lead {
 
  private:
   absl::StatusOr<Seat*> Find(int trainer, std::int64_t incarnation);
+  // Its trainer is not here, and nobody waits for it.
+  bool IsGone(const Seat& seat) const;
+  // For those that are here or still to come.
+  void DealOut(std::int64_t pass, const Ranges& ranges);
   bool DealNextPass();
+  // What those that are gone had left of the first pass that they had something left of.
+  bool DealOrphans();
   JoinAnswer AnswerFor(const Seat& seat) const;
   void Use(Seat& seat);
 

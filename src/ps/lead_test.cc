@@ -205,6 +205,118 @@ TEST(Lead, RefusesADamagedAccount) {
   }
 }
 
+TEST(Lead, NeedsNoMoreTrainersForItsFirstStepThanItWasTold) {
+  Lead lead(SyncMode::kSync, 3, 1, 1);
+  const JoinAnswer answer = Joined(lead, 1);
+  EXPECT_EQ(lead.WaitsFor(), "trainer-1");
+  ASSERT_TRUE(lead.Contribute(1, 1, 0, Used(answer, 5)).ok());
+  EXPECT_THAT(*lead.Complete(), ElementsAre(1));
+}
+
+// Does all that the trainer has, in one step each, until it has nothing.
+void DoAll(Lead& lead, int trainer, std::int64_t incarnation = 1) {
+  for (;;) {
+    const absl::StatusOr<JoinAnswer> answer = lead.NextShare(trainer, incarnation);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    if (answer->done) return;
+    ASSERT_TRUE(lead.Contribute(trainer, incarnation, lead.state().step, answer->share).ok());
+    ASSERT_TRUE(lead.Complete());
+    lead.Commit();
+  }
+}
+
+TEST(Lead, LetsTheOthersDoWhatOneThatIsGoneHadLeft) {
+  Lead lead(SyncMode::kSync, 2, 3);
+  Joined(lead, 0);
+  Joined(lead, 1);
+  lead.Leave(1, 1);
+  DoAll(lead, 0);
+  EXPECT_TRUE(lead.Done());
+  for (std::int64_t pass = 0; pass < 3; ++pass) EXPECT_EQ(lead.Used(pass), 100);
+}
+
+TEST(Lead, KeepsWhatATrainerHadLeftWhileTheOthersHaveSomethingToDo) {
+  Lead lead(SyncMode::kSync, 2, 1);
+  const JoinAnswer first = Joined(lead, 0);
+  const JoinAnswer second = Joined(lead, 1);
+  lead.Leave(1, 1);
+  ASSERT_TRUE(lead.Contribute(0, 1, 0, Used(first, 10)).ok());
+  lead.Commit();
+  ASSERT_TRUE(lead.Join(1, 2, 100).ok());
+  EXPECT_EQ(lead.NextShare(1, 2)->share, second.share);
+}
+
+TEST(Lead, DealsNoPassToOneThatIsGone) {
+  Lead lead(SyncMode::kSync, 2, 2);
+  const JoinAnswer first = Joined(lead, 0);
+  Joined(lead, 1);
+  lead.Leave(1, 1);
+  ASSERT_TRUE(lead.Contribute(0, 1, 0, first.share).ok());
+  lead.Commit();
+  EXPECT_EQ(lead.NextShare(0, 1)->share, (Share{1, {{0, 100}}}));
+}
+
+TEST(Lead, RousesThoseThatAreDoneWhenAnotherLeaves) {
+  Lead lead(SyncMode::kSync, 3, 1);
+  for (int i = 0; i < 3; ++i) Joined(lead, i);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(lead.Contribute(i, 1, 0, lead.NextShare(i, 1)->share).ok());
+  const Share third = lead.NextShare(2, 1)->share;
+  ASSERT_TRUE(lead.Contribute(2, 1, 0, {0, Front(third.places, 10)}).ok());
+  lead.Commit();
+  EXPECT_TRUE(lead.NextShare(0, 1)->done);
+  EXPECT_TRUE(lead.NextShare(1, 1)->done);
+  EXPECT_THAT(lead.Rouse(), ElementsAre());
+  lead.Leave(2, 1);
+  EXPECT_THAT(lead.Rouse(), ElementsAre(0, 1));
+  // They stand at a step that is over by now.
+  EXPECT_TRUE(absl::IsAborted(lead.NextShare(0, 1).status()));
+  for (int i = 0; i < 2; ++i) {
+    const absl::StatusOr<JoinAnswer> again = lead.Join(i, 1, 100);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->step, 1);
+    EXPECT_EQ(SizeOf(again->share.places), 12);
+    EXPECT_EQ(lead.Complete(), std::nullopt);
+    ASSERT_TRUE(lead.Contribute(i, 1, 1, again->share).ok());
+  }
+  EXPECT_THAT(*lead.Complete(), ElementsAre(0, 1));
+  lead.Commit();
+  EXPECT_TRUE(lead.Done());
+}
+
+TEST(Lead, DoesNotTakeWhatOneThatIsGoneHadContributed) {
+  Lead lead(SyncMode::kSync, 2, 1);
+  Joined(lead, 0);
+  const JoinAnswer second = Joined(lead, 1);
+  ASSERT_TRUE(lead.Contribute(1, 1, 0, Used(second, 20)).ok());
+  lead.Leave(1, 1);
+  ASSERT_TRUE(lead.Contribute(0, 1, 0, lead.NextShare(0, 1)->share).ok());
+  EXPECT_EQ(lead.NextShare(0, 1)->share, (Share{0, {{70, 100}}}));
+  lead.Commit();
+  DoAll(lead, 0);
+  EXPECT_TRUE(lead.Done());
+}
+
+TEST(Lead, RefusesAnAccountInWhichTwoHaveARecord) {
+  Lead lead(SyncMode::kSync, 2, 1);
+  Joined(lead, 0);
+  LeadState state = *Lead::Load(lead.Save());
+  state.seats[1].left[0] = {{40, 60}};
+  EXPECT_TRUE(absl::IsDataLoss(Lead::Load(Lead(state).Save()).status()));
+}
+
+TEST(Lead, WithoutStepsGivesANewTrainerNoStepThatAnOldOneOfItsNameHad) {
+  Lead lead(SyncMode::kAsync, 2, 1);
+  Joined(lead, 0);
+  JoinAnswer second = Joined(lead, 1);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    ASSERT_TRUE(lead.Contribute(1, 1, step, Used(second, 5)).ok());
+    second = *lead.NextShare(1, 1);
+  }
+  lead.SetTrainers(1);
+  lead.SetTrainers(2);
+  EXPECT_EQ(lead.Join(1, 2, 100)->step, 3);
+}
+
 TEST(Lead, WithoutStepsCountsEachTrainerByItself) {
   Lead lead(SyncMode::kAsync, 2, 1);
   JoinAnswer first = Joined(lead, 0);

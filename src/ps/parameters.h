@@ -21,7 +21,7 @@
 
 namespace trainyard::ps {
 
-// All calls from any thread, but Start, Restore and Reprogram, which come while nothing else does.
+// All calls from any thread, but Start, Restore, Reprogram and Forget, which come while nothing else does.
 class Parameters {
  public:
   // As the graph's mode is. The parameters have no values before Start() or Restore(). `threads` update at
@@ -36,6 +36,8 @@ class Parameters {
   // The same parameters under the programs of another generation, whose trainers differ; gradients that were
   // not applied are forgotten.
   virtual absl::Status Reprogram(const graph::Graph& graph) = 0;
+  // Gradients that were not applied are forgotten, and who has sent what.
+  virtual void Forget() = 0;
 
   // Sync: how many steps have been applied. Async: how many steps of trainers have begun to be.
   virtual std::int64_t step() const = 0;

@@ -5,6 +5,11 @@
 // others, and counts the step as done when all have applied it. A pserver that was restarted takes the whole
 // job back to the newest step that every pserver has a checkpoint of, under a new generation; whoever speaks
 // of an older one is refused and begins there.
+//
+// Other trainers and other pservers (ps/scaling.h) come with a new generation too. It stands in the store;
+// the lead has all others follow before it does itself. With other trainers the parameters stay where they
+// are. With another number of pservers each reads what it needs of the checkpoints of all and goes on with
+// that, in the same process.
 #pragma once
 
 #include <functional>
@@ -38,7 +43,9 @@ class Pserver {
   // Stops serving and ends its lease.
   virtual ~Pserver() = default;
 
-  // Waits until the job is complete (OK), the lease is lost, or Stop() (Cancelled).
+  // Waits until the job is complete or has no place for this pserver any more (OK), has failed
+  // (FailedPrecondition) or was deleted (NotFound), the lease is lost (Unavailable), or Stop() (Cancelled).
+  // Others say what went wrong.
   virtual absl::Status Wait() = 0;
   // From any thread, also from a signal's.
   virtual void Stop() = 0;

@@ -4,8 +4,10 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "base/status.h"
 #include "base/text.h"
 #include "ps/graph_pserver.h"
+#include "ps/job.h"
 #include "ps/rpc/tensor_parts.h"
 
 namespace trainyard::ps {
@@ -38,6 +40,7 @@ absl::Status GraphPserver::Check(const wire::Caller& caller) const {
     return absl::NotFoundError(
         StrCat("this is ", options_.graph, " and not ", Shortened(caller.receiver(), 64)));
   const std::int64_t generation = generation_;
+  if (between_) return absl::UnavailableError(StrCat(options_.graph, " is between two generations"));
   if (caller.generation() < generation)
     return absl::AbortedError(StrCat("generation ", caller.generation(), " is over, this is ", generation));
   if (caller.generation() > generation)
@@ -64,7 +67,7 @@ void GraphPserver::HandlePush(Held exchange) {
   if (absl::Status pushed = parameters_->Push(request, exchange->message()); !pushed.ok())
     return exchange->Fail(pushed);
   exchange->Reply(wire::ApplyReply());
-  if (mode_ == graph::SyncMode::kSync || parameters_->step() % checkpoint_every_ != 0) return;
+  if (mode_ == graph::SyncMode::kSync || parameters_->step() % meta_.checkpoint_every != 0) return;
   if (!is_lead_) return CheckpointIfDue();
   lead_thread_->Post([this] { CheckpointIfDue(); });
 }
@@ -153,16 +156,23 @@ void GraphPserver::HandleSwitch(Held exchange) {
   wire::SwitchRequest request;
   if (!exchange->message().Head(request) || request.caller().receiver() != options_.graph)
     return exchange->Fail(absl::InvalidArgumentError("a call of Switch cannot be read"));
-  if (absl::Status switched = Switch(request.generation()); !switched.ok()) return exchange->Fail(switched);
-  exchange->Reply(wire::SwitchReply());
+  auto shared = std::make_shared<Held>(std::move(exchange));
+  lead_thread_->Post([this, shared, generation = request.generation()] {
+    const absl::Status advanced = AdvanceTo(generation);
+    if (advanced.ok()) return (*shared)->Reply(wire::SwitchReply());
+    (*shared)->Fail(advanced);
+    if (IsFinal(advanced)) End(Annotate(advanced, "cannot begin the next generation"));
+  });
 }
 
 void GraphPserver::HandleCheckpoint(Held exchange) {
+  const std::shared_lock<std::shared_mutex> together(calls_mu_);
   wire::CheckpointRequest request;
   if (!Accept(*exchange, request)) return;
   auto shared = std::make_shared<Held>(std::move(exchange));
-  checkpoint_thread_->Post([this, shared] {
-    const absl::Status written = WriteNow(parameters_->Copy(), "");
+  auto snapshot = std::make_shared<Parameters::Snapshot>(parameters_->Copy());
+  checkpoint_thread_->Post([this, shared, snapshot, meta = meta_] {
+    const absl::Status written = WriteNow(meta, std::move(*snapshot), "");
     if (!written.ok()) return (*shared)->Fail(written);
     (*shared)->Reply(wire::CheckpointReply());
   });

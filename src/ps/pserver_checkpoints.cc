@@ -1,4 +1,7 @@
-// When a pserver writes its checkpoints: at steps that are the same for all, beside its work.
+// When a pserver writes its checkpoints: at steps that are the same for all, beside its work, and when
+// somebody asks.
+#include <algorithm>
+#include <future>
 #include <utility>
 
 #include "base/log.h"
@@ -8,34 +11,81 @@
 
 namespace trainyard::ps {
 
+using graph::GraphId;
+using graph::GraphRole;
+
 void GraphPserver::CheckpointIfDue() {
   const std::int64_t step = parameters_->step();
-  if (step == 0 || step % checkpoint_every_ != 0 || step == last_checkpoint_.exchange(step)) return;
+  if (step == 0 || step % meta_.checkpoint_every != 0 || step == last_checkpoint_.exchange(step)) return;
   if (writing_.exchange(true)) {
     return log::Warn("a checkpoint is left out: the one before is still being written",
                      {{"graph", options_.graph}, {"step", step}});
   }
-  // The copy is made now, before the next step; it is written when it is written.
+  // The copy is made now, before the next step; it is written when it is written. Without steps the account
+  // must not know of more than the parameters do: it is taken on the thread that changes it, and gradients
+  // come before it.
   auto snapshot = std::make_shared<Parameters::Snapshot>(parameters_->Copy());
-  checkpoint_thread_->Post([this, snapshot, extra = is_lead_ ? lead_->Save() : std::string()] {
-    const absl::Status written = WriteNow(std::move(*snapshot), extra);
+  checkpoint_thread_->Post([this, snapshot, meta = meta_, extra = is_lead_ ? lead_->Save() : std::string()] {
+    const absl::Status written = WriteNow(meta, std::move(*snapshot), extra);
     if (!written.ok())
       log::Error("a checkpoint cannot be written", {{"graph", options_.graph}, {"error", written}});
     writing_ = false;
   });
 }
 
-absl::Status GraphPserver::WriteNow(Parameters::Snapshot snapshot, std::string extra) {
+absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra) {
   const CheckpointData data{.step = snapshot.step,
-                            .layout = layout_,
+                            .layout = meta.layout,
                             .variables = std::move(snapshot.variables),
                             .extra = std::move(extra)};
   TY_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
                       WriteCheckpoint(options_.checkpoint_directory, options_.graph, data));
   // Without steps each pserver goes back by itself.
-  const bool alone = mode_ == graph::SyncMode::kAsync;
-  return PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint,
-                           alone ? std::vector<std::string>{options_.graph} : Pservers());
+  std::vector<std::string> pservers = {options_.graph};
+  for (int i = 0; i < meta.pservers && mode_ == graph::SyncMode::kSync; ++i)
+    pservers.push_back(GraphId(GraphRole::kPserver, i));
+  TY_RETURN_IF_ERROR(PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint, pservers));
+  if (is_lead_ && meta.previous) return ForgetSurplusCheckpoints(store_, options_.keys, meta);
+  return absl::OkStatus();
+}
+
+// The lead: a checkpoint of all, of now. Its own first: without steps the others must not have less than its
+// account says.
+absl::Status GraphPserver::WriteEverywhere() {
+  // On the thread that writes: never two at a time.
+  std::promise<absl::Status> written;
+  checkpoint_thread_->Post([&] { written.set_value(WriteNow(meta_, parameters_->Copy(), lead_->Save())); });
+  TY_RETURN_IF_ERROR(written.get_future().get());
+  wire::CheckpointRequest request;
+  request.set_step(parameters_->step());
+  TY_RETURN_IF_ERROR(TellOthers({.method = "Checkpoint",
+                                 .timeout = absl::Minutes(10),
+                                 .until = generation_,
+                                 .pservers = meta_.pservers},
+                                request));
+  return meta_.previous ? ForgetSurplusCheckpoints(store_, options_.keys, meta_) : absl::OkStatus();
+}
+
+// The lead: whoever wants to cut the job anew has asked for a checkpoint, and waits until it is there.
+void GraphPserver::WriteAsAsked() {
+  if (asked_ <= answered_ || generation_ < newest_generation_ || stopping_) return;
+  const std::int64_t asked = asked_;
+  absl::Status written = WriteEverywhere();
+  while (written.ok()) {
+    absl::StatusOr<StoredMeta> stored = GetMeta(store_, options_.keys);
+    written = stored.status();
+    if (!written.ok()) break;
+    if (stored->meta.generation != generation_) written = GenerationBegun(stored->meta.generation);
+    if (!written.ok()) break;
+    stored->meta.checkpoints_made = std::max(asked, stored->meta.checkpoints_made);
+    written = PutMeta(store_, options_.keys, stored->meta, stored->revision).status();
+    if (!absl::IsAborted(written)) break;
+    written = absl::OkStatus();
+  }
+  // Not in this generation, then in the next.
+  if (!written.ok())
+    return log::Warn("a checkpoint that was asked for is not written yet", {{"error", written}});
+  answered_ = asked;
 }
 
 }  // namespace trainyard::ps

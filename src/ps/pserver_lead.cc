@@ -1,22 +1,15 @@
 // What only the lead does, on its own thread: one thing after the other.
-#include <atomic>
-#include <thread>
+#include <memory>
 #include <utility>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "ps/graph_pserver.h"
+#include "ps/job.h"
 #include "ps/rpc/places.h"
 
 namespace trainyard::ps {
-namespace {
-
-constexpr absl::Duration kCallTimeout = absl::Seconds(5);
-constexpr absl::Duration kRetry = absl::Milliseconds(20);
-
-}  // namespace
-
 void GraphPserver::HandleJoin(Held exchange) {
   wire::JoinRequest request;
   if (!exchange->message().Head(request))
@@ -49,29 +42,42 @@ void GraphPserver::HandleContribute(Held exchange) {
                                               request.caller().incarnation(), request.step(), *used);
   if (!told.ok()) return exchange->Fail(told);
   exchange->Reply(wire::ContributeReply());
+  if (mode_ == graph::SyncMode::kAsync) AnnounceRunning();
   CommitIfComplete();
 }
 
-// A trainer that has nothing left waits here until all are done: a pserver's restart may give it work again.
+// A trainer that has nothing left waits here until all are done: another's end, or a pserver's restart, may
+// give it work again.
 void GraphPserver::HandleShare(Held exchange) {
   wire::ShareRequest request;
   if (!Accept(*exchange, request)) return;
-  const absl::StatusOr<JoinAnswer> answer =
-      lead_->NextShare(TrainerOf(request.caller().sender()), request.caller().incarnation());
+  const int trainer = TrainerOf(request.caller().sender());
+  const absl::StatusOr<JoinAnswer> answer = lead_->NextShare(trainer, request.caller().incarnation());
   if (!answer.ok()) return exchange->Fail(answer.status());
   if (!answer->done) {
     wire::ShareReply reply;
     *reply.mutable_share() = ToWire(answer->share);
-    return exchange->Reply(reply);
+    exchange->Reply(reply);
+    return RouseIdle();  // what one that is gone had left may be theirs now
   }
   if (stopping_) return exchange->Fail(absl::UnavailableError("the pserver is stopping"));
-  idle_.push_back(std::move(exchange));
+  idle_[trainer] = std::move(exchange);
+  RouseIdle();
   CommitIfComplete();  // the others may have waited for this one
   FinishIfDone();
 }
 
+void GraphPserver::RouseIdle() {
+  for (const int trainer : lead_->Rouse()) {
+    const auto found = idle_.find(trainer);
+    if (found == idle_.end()) continue;  // it asks again
+    found->second->Fail(absl::AbortedError("another trainer is gone: there is something to do again"));
+    idle_.erase(found);
+  }
+}
+
 void GraphPserver::AnswerIdle(const absl::Status& status) {
-  for (const Held& exchange : std::exchange(idle_, {})) {
+  for (const auto& [trainer, exchange] : std::exchange(idle_, {})) {
     if (!status.ok()) {
       exchange->Fail(status);
       continue;
@@ -97,79 +103,76 @@ void GraphPserver::CommitIfComplete() {
   const std::optional<std::vector<int>> contributors = lead_->Complete();
   if (!contributors || !ApplyEverywhere(lead_->state().step, *contributors)) return;
   lead_->Commit();
+  AnnounceRunning();
   CheckpointIfDue();
   FinishIfDone();
 }
 
 // False: a new generation has begun, which undoes the step, or this is the end.
 bool GraphPserver::ApplyEverywhere(std::int64_t step, const std::vector<int>& trainers) {
-  std::atomic<bool> everywhere = true;
-  std::vector<std::thread> telling;
-  for (const std::string& pserver : Pservers()) {
-    if (pserver == options_.graph) continue;
-    telling.emplace_back([&, pserver] {
-      wire::ApplyRequest request;
-      request.set_step(step);
-      *request.mutable_trainers() = {trainers.begin(), trainers.end()};
-      const absl::Status told = Tell(pserver, "Apply", request);
-      if (told.ok()) return;
-      everywhere = false;
-      if (!absl::IsAborted(told) && !absl::IsCancelled(told))
-        log::Error("a pserver cannot apply a step", {{"graph", pserver}, {"step", step}, {"error", told}});
-    });
+  wire::ApplyRequest request;
+  request.set_step(step);
+  *request.mutable_trainers() = {trainers.begin(), trainers.end()};
+  absl::Status applied;
+  const absl::Status told = TellOthers({.method = "Apply",
+                                        .until = generation_,
+                                        .pservers = meta_.pservers,
+                                        .meanwhile =
+                                            [&] {
+                                              applied = parameters_->Apply(step, trainers);
+                                              AnswerWaiting();
+                                            }},
+                                       request);
+  for (const absl::Status& status : {applied, told}) {
+    if (status.ok() || absl::IsAborted(status) || absl::IsCancelled(status)) continue;
+    End(Annotate(status, StrCat("step ", step, " cannot be applied")));
   }
-  const absl::Status applied = parameters_->Apply(step, trainers);
-  AnswerWaiting();
-  for (std::thread& thread : telling) thread.join();
-  if (!applied.ok()) End(Annotate(applied, StrCat("step ", step, " cannot be applied")));
-  return applied.ok() && everywhere;
+  return applied.ok() && told.ok();
 }
 
 template <typename Request>
-absl::Status GraphPserver::Tell(const std::string& graph, std::string_view method, Request request) {
-  request.mutable_caller()->set_receiver(graph);
-  request.mutable_caller()->set_sender(options_.graph);
-  request.mutable_caller()->set_incarnation(incarnation_);
-  request.mutable_caller()->set_generation(generation_);
-  for (;;) {
-    if (stopping_) return absl::CancelledError("the pserver is stopping");
-    if (newest_generation_ > generation_ && method != "Switch")
-      return absl::AbortedError("a new generation has begun");
-    const std::optional<GraphPod> pod = registry_->WaitFor(graph, 0, kRetry);
-    if (!pod) continue;
-    wire::ApplyReply reply;
-    const absl::Status told = ChannelTo(graph, *pod)->Call(method, request, kCallTimeout, reply);
-    if (told.ok() || absl::IsAborted(told) || absl::IsInvalidArgument(told) ||
-        absl::IsFailedPrecondition(told))
-      return told;
-    registry_->WaitFor(graph, pod->incarnation, kRetry);
+absl::Status GraphPserver::TellOthers(const Telling& telling, const Request& request) {
+  GroupCall calls(*registry_, channels_,
+                  {.method = telling.method, .timeout = telling.timeout, .hopeless = [&]() -> absl::Status {
+                     if (stopping_) return absl::CancelledError("the pserver is stopping");
+                     const std::int64_t newest = newest_generation_;
+                     return newest > telling.until ? GenerationBegun(newest) : absl::OkStatus();
+                   }});
+  for (int i = 0; i < telling.pservers; ++i) {
+    if (i == index_) continue;
+    auto own = std::make_shared<Request>(request);
+    const std::string graph = graph::GraphId(graph::GraphRole::kPserver, i);
+    own->mutable_caller()->set_receiver(graph);
+    own->mutable_caller()->set_sender(options_.graph);
+    own->mutable_caller()->set_incarnation(incarnation_);
+    own->mutable_caller()->set_generation(generation_);
+    calls.Add(graph, std::move(own));
   }
+  telling.meanwhile();
+  return calls.Wait();
 }
-template absl::Status GraphPserver::Tell(const std::string& graph, std::string_view method,
-                                         wire::SwitchRequest request);
+template absl::Status GraphPserver::TellOthers(const Telling& telling, const wire::SwitchRequest& request);
+template absl::Status GraphPserver::TellOthers(const Telling& telling,
+                                               const wire::CheckpointRequest& request);
 
-std::shared_ptr<Channel> GraphPserver::ChannelTo(const std::string& graph, const GraphPod& pod) {
-  const MutexLock lock(mu_);
-  auto& [incarnation, channel] = channels_[graph];
-  if (channel == nullptr || incarnation != pod.incarnation) {
-    incarnation = pod.incarnation;
-    channel = std::make_shared<Channel>(pod.Address(), options_.token);
-  }
-  return channel;
+// For people: the first step of the job, or the first since this pserver began, is done.
+void GraphPserver::AnnounceRunning() {
+  if (std::exchange(announced_, true)) return;
+  const absl::StatusOr<StoredMeta> stored = GetMeta(store_, options_.keys);
+  if (!stored.ok() || stored->meta.state != JobState::kWaiting) return;
+  JobMeta meta = stored->meta;
+  meta.state = JobState::kRunning;
+  const absl::Status put = PutMeta(store_, options_.keys, meta, stored->revision).status();
+  announced_ = put.ok();  // else after the next step
 }
 
 // All records of all passes are used: everything is written down, and then the job is complete.
 absl::Status GraphPserver::Finish() {
-  for (const std::string& pserver : Pservers()) {
-    if (pserver == options_.graph) continue;
-    wire::CheckpointRequest request;
-    request.set_step(parameters_->step());
-    TY_RETURN_IF_ERROR(Tell(pserver, "Checkpoint", request));
-  }
-  TY_RETURN_IF_ERROR(WriteNow(parameters_->Copy(), lead_->Save()));
+  TY_RETURN_IF_ERROR(WriteEverywhere());
   for (;;) {
     TY_ASSIGN_OR_RETURN(StoredMeta stored, GetMeta(store_, options_.keys));
-    if (stored.meta.generation != generation_) return absl::AbortedError("a new generation has begun");
+    if (stored.meta.generation != generation_) return GenerationBegun(stored.meta.generation);
+    if (stored.meta.state == JobState::kFailed) return JobFailedError(stored.meta);
     stored.meta.state = JobState::kComplete;
     stored.meta.steps = parameters_->step();
     const absl::StatusOr<kv::Revision> put = PutMeta(store_, options_.keys, stored.meta, stored.revision);

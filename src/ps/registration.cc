@@ -18,7 +18,9 @@ absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(
     std::function<void(const absl::Status&)> on_lost) {
   TY_ASSIGN_OR_RETURN(const kv::Lease lease, store.GrantLease(ttl));
   const absl::StatusOr<kv::Revision> put = store.Put(keys.Pod(graph), EncodePod(pod), lease.id);
-  if (!put.ok()) return Annotate(put.status(), StrCat("graph ", graph, " cannot be registered"));
+  // Also a lease that has ended meanwhile: the next start has another.
+  if (!put.ok())
+    return absl::UnavailableError(StrCat("graph ", graph, " cannot be registered: ", put.status().message()));
   return std::unique_ptr<Registration>(new Registration(store, lease, std::move(on_lost)));
 }
 
@@ -51,8 +53,9 @@ void Registration::Renew() {
     if (renewed.ok()) {
       alive_until = asked;
     } else if (absl::IsNotFound(renewed) || After(absl::ZeroDuration()) >= alive_until) {
-      return on_lost_(Annotate(
-          renewed, StrCat("the lease of this graph was not renewed for ", absl::FormatDuration(lease_.ttl))));
+      return on_lost_(
+          absl::UnavailableError(StrCat("the lease of this graph was not renewed for ",
+                                        absl::FormatDuration(lease_.ttl), ": ", renewed.message())));
     }
   }
 }

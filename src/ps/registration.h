@@ -17,7 +17,8 @@ namespace trainyard::ps {
 class Registration {
  public:
   // Puts the entry under a lease of `ttl` and renews it. `on_lost` is called once, on another thread, if the
-  // lease has ended: others may have been told that this graph is gone, so it must stop.
+  // lease has ended: others may have been told that this graph is gone, so it must stop. Errors, there too,
+  // are Unavailable: another start may go better.
   static absl::StatusOr<std::unique_ptr<Registration>> Make(kv::Store& store, const JobKeys& keys,
                                                             const std::string& graph, const GraphPod& pod,
                                                             absl::Duration ttl,

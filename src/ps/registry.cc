@@ -6,33 +6,45 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "kv/follower.h"
 
 namespace trainyard::ps {
 namespace {
 
-constexpr absl::Duration kLook =
-    absl::Milliseconds(200);  // how long a thread sleeps in the store before it looks whether to stop
+constexpr absl::Duration kLook = absl::Milliseconds(200);  // how long a thread sleeps in the store before it
+                                                           // looks whether to stop
+
+constexpr absl::Duration kPatience = absl::Seconds(30);  // with a store that does not answer
 
 }  // namespace
 
 Registry::Registry(kv::Store& store, JobKeys keys, Listener listener)
-    : store_(store),
-      keys_(std::move(keys)),
-      listener_(std::move(listener)),
-      pods_thread_([this] { FollowPods(); }),
-      meta_thread_([this] { FollowMeta(); }) {}
+    : store_(store), keys_(std::move(keys)), listener_(std::move(listener)) {}
 
-Registry::~Registry() {
-  Stop();
-  pods_thread_.join();
-  meta_thread_.join();
+Registry::~Registry() { Stop(); }
+
+absl::Status Registry::Start() {
+  threads_.emplace_back([this] { FollowPods(); });
+  if (listener_.on_meta || listener_.on_deleted) threads_.emplace_back([this] { FollowMeta(); });
+  if (listener_.on_client_gone) threads_.emplace_back([this] { FollowClient(); });
+  const SteadyTime until = Clock::System().Steady() + kPatience;
+  const MutexLock lock(mu_);
+  while (!listed_) {
+    if (!changed_.WaitUntil(mu_, until))
+      return absl::UnavailableError(
+          StrCat("the store ", store_.Url(), " does not say where the graphs of job ", keys_.job, " are"));
+  }
+  return absl::OkStatus();
 }
 
 void Registry::Stop() {
   stopping_ = true;
-  const MutexLock lock(mu_);
-  changed_.SignalAll();
+  {
+    const MutexLock lock(mu_);
+    changed_.SignalAll();
+  }
+  for (std::thread& thread : std::exchange(threads_, {})) thread.join();
 }
 
 std::optional<GraphPod> Registry::Find(std::string_view graph) const {
@@ -70,9 +82,15 @@ void Registry::Set(const std::string& graph, const std::optional<GraphPod>& pod)
   if (listener_.on_pod) listener_.on_pod(graph, pod);
 }
 
-void Registry::FollowPods() {
-  const std::string prefix = keys_.Pod("");
-  kv::Follower follower(store_, kv::KeyRange::Prefix(prefix));
+void Registry::Put(const kv::KeyValue& kv) {
+  const absl::StatusOr<GraphPod> pod = DecodePod(kv.value);
+  if (!pod.ok())
+    return log::Warn("an entry of graph_pod cannot be read", {{"key", kv.key}, {"error", pod.status()}});
+  Set(kv.key.substr(keys_.Pod("").size()), *pod);
+}
+
+void Registry::Follow(const kv::KeyRange& range, const Ears& ears) {
+  kv::Follower follower(store_, range);
   while (!stopping_) {
     absl::StatusOr<kv::Follower::Update> update = follower.Next(kLook);
     if (!update.ok()) {
@@ -80,55 +98,66 @@ void Registry::FollowPods() {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       continue;
     }
-    const auto put = [&](const kv::KeyValue& kv) {
-      const absl::StatusOr<GraphPod> pod = DecodePod(kv.value);
-      if (!pod.ok())
-        return log::Warn("an entry of graph_pod cannot be read", {{"key", kv.key}, {"error", pod.status()}});
-      Set(kv.key.substr(prefix.size()), *pod);
-    };
     if (const auto* snapshot = std::get_if<kv::Snapshot>(&*update)) {
-      std::set<std::string, std::less<>> listed;
-      for (const kv::KeyValue& kv : snapshot->kvs) listed.insert(kv.key.substr(prefix.size()));
-      for (const auto& [graph, unused] : All()) {
-        if (!listed.contains(graph)) Set(graph, std::nullopt);
-      }
-      for (const kv::KeyValue& kv : snapshot->kvs) put(kv);
+      ears.on_list(snapshot->kvs);
       continue;
     }
     for (const kv::WatchEvent& event : std::get<kv::WatchBatch>(*update).events) {
       if (event.type == kv::WatchEvent::Type::kPut) {
-        put(event.kv);
+        ears.on_put(event.kv);
       } else {
-        Set(event.kv.key.substr(prefix.size()), std::nullopt);
+        ears.on_gone(event.kv.key);
       }
     }
   }
 }
 
+void Registry::FollowPods() {
+  const std::string prefix = keys_.Pod("");
+  Follow(kv::KeyRange::Prefix(prefix),
+         {.on_put = [this](const kv::KeyValue& kv) { Put(kv); },
+          .on_gone = [&](const std::string& key) { Set(key.substr(prefix.size()), std::nullopt); },
+          .on_list =
+              [&](const std::vector<kv::KeyValue>& kvs) {
+                std::set<std::string, std::less<>> listed;
+                for (const kv::KeyValue& kv : kvs) listed.insert(kv.key.substr(prefix.size()));
+                for (const auto& [graph, unused] : All()) {
+                  if (!listed.contains(graph)) Set(graph, std::nullopt);
+                }
+                for (const kv::KeyValue& kv : kvs) Put(kv);
+                const MutexLock lock(mu_);
+                listed_ = true;
+                changed_.SignalAll();
+              }});
+}
+
 void Registry::FollowMeta() {
-  if (!listener_.on_meta) return;
-  kv::Follower follower(store_, kv::KeyRange::Key(keys_.Meta()));
-  const auto tell = [this](const kv::KeyValue& kv) {
+  const auto put = [this](const kv::KeyValue& kv) {
     const absl::StatusOr<JobMeta> meta = DecodeMeta(kv.value);
     if (!meta.ok())
       return log::Warn("the job's meta cannot be read", {{"key", kv.key}, {"error", meta.status()}});
-    listener_.on_meta(*meta);
+    if (listener_.on_meta) listener_.on_meta(*meta);
   };
-  while (!stopping_) {
-    absl::StatusOr<kv::Follower::Update> update = follower.Next(kLook);
-    if (!update.ok()) {
-      if (!absl::IsDeadlineExceeded(update.status()))
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      continue;
-    }
-    if (const auto* snapshot = std::get_if<kv::Snapshot>(&*update)) {
-      for (const kv::KeyValue& kv : snapshot->kvs) tell(kv);
-      continue;
-    }
-    for (const kv::WatchEvent& event : std::get<kv::WatchBatch>(*update).events) {
-      if (event.type == kv::WatchEvent::Type::kPut) tell(event.kv);
-    }
-  }
+  const auto gone = [this] {
+    if (listener_.on_deleted) listener_.on_deleted();
+  };
+  Follow(kv::KeyRange::Key(keys_.Meta()), {.on_put = put,
+                                           .on_gone = [&](const std::string&) { gone(); },
+                                           .on_list =
+                                               [&](const std::vector<kv::KeyValue>& kvs) {
+                                                 if (kvs.empty()) return gone();
+                                                 for (const kv::KeyValue& kv : kvs) put(kv);
+                                               }});
+}
+
+void Registry::FollowClient() {
+  Follow(kv::KeyRange::Key(keys_.Client()),
+         {.on_put = [](const kv::KeyValue&) {},
+          .on_gone = [this](const std::string&) { listener_.on_client_gone(); },
+          .on_list =
+              [this](const std::vector<kv::KeyValue>& kvs) {
+                if (kvs.empty()) listener_.on_client_gone();
+              }});
 }
 
 }  // namespace trainyard::ps

@@ -40,6 +40,11 @@ class SyncParameters final : public Parameters {
     return absl::OkStatus();
   }
 
+  void Forget() override {
+    const MutexLock lock(mu_);
+    for (auto& [name, slot] : slots_) slot.inbox.Clear();
+  }
+
   std::int64_t step() const override {
     const MutexLock lock(mu_);
     return step_;

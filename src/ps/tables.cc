@@ -17,6 +17,7 @@ constexpr int kAttempts = 20;  // against others who write the same key
 std::string JobKeys::Root() const { return StrCat("trainyard/jobs/", job, "/"); }
 std::string JobKeys::Meta() const { return Root() + "meta"; }
 std::string JobKeys::Client() const { return Root() + "client"; }
+std::string JobKeys::Program() const { return Root() + "program"; }
 std::string JobKeys::Desc(std::string_view graph) const {
   return StrCat(Root(), "graph_program_desc/", graph);
 }

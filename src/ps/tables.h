@@ -2,7 +2,8 @@
 //
 //   trainyard/jobs/NAMESPACE/NAME/meta                         JobMeta
 //   trainyard/jobs/NAMESPACE/NAME/client                       leased by the client of a foreground job
-//   trainyard/jobs/NAMESPACE/NAME/graph_program_desc/GRAPH     programs, maps and resource, in chunks
+//   trainyard/jobs/NAMESPACE/NAME/program                      what graphs are made of (ps/origin.h), in
+//   chunks trainyard/jobs/NAMESPACE/NAME/graph_program_desc/GRAPH     programs, maps and resource, in chunks
 //   trainyard/jobs/NAMESPACE/NAME/graph_pod/GRAPH              GraphPod, leased by the pod
 //   trainyard/jobs/NAMESPACE/NAME/graph_incarnation/GRAPH      how often the graph was begun
 //   trainyard/jobs/NAMESPACE/NAME/graph_output/GRAPH/SEQUENCE  Output, appended; the oldest are deleted
@@ -23,6 +24,7 @@
 #include "base/ids.h"
 #include "graph/pass/transpile.h"
 #include "kv/store.h"
+#include "ps/job_meta.h"
 
 namespace trainyard::ps {
 
@@ -32,33 +34,13 @@ struct JobKeys {
   std::string Root() const;  // with a slash at its end
   std::string Meta() const;
   std::string Client() const;
+  std::string Program() const;
   std::string Desc(std::string_view graph) const;
   std::string Pod(std::string_view graph) const;
   std::string Incarnation(std::string_view graph) const;
   std::string Outputs(std::string_view graph) const;                        // with a slash at its end
   std::string Output(std::string_view graph, std::int64_t sequence) const;  // so that keys sort by number
   std::string Checkpoint(std::string_view graph) const;
-};
-
-enum class JobState : std::uint8_t { kWaiting, kRunning, kComplete, kFailed };
-
-struct JobMeta {
-  JobState state = JobState::kWaiting;
-  std::string reason;  // of a failure
-  graph::SyncMode mode = graph::SyncMode::kSync;
-  int trainers = 1;
-  int pservers = 1;
-  // Raised whenever what was sent before must not count any more.
-  std::int64_t generation = 1;
-  // The step that this generation began at by going back to its checkpoint; unset if it went on where the
-  // last one was.
-  std::optional<std::int64_t> rolled_back_to;
-  // Names how parameters are cut: checkpoints of another layout are cut anew before they are used.
-  std::string layout;
-  std::int64_t checkpoint_every = 100;  // steps
-  std::int64_t passes = 1;              // over the data
-  std::int64_t steps = 0;               // of a job that is complete: how many it had
-  bool operator==(const JobMeta&) const = default;
 };
 
 struct GraphPod {
@@ -100,8 +82,6 @@ struct Output {
   bool operator==(const Output&) const = default;
 };
 
-std::string EncodeMeta(const JobMeta& meta);
-absl::StatusOr<JobMeta> DecodeMeta(std::string_view text);
 std::string EncodePod(const GraphPod& pod);
 absl::StatusOr<GraphPod> DecodePod(std::string_view text);
 std::string EncodeCheckpoints(const GraphCheckpoints& checkpoints);
@@ -116,6 +96,13 @@ std::optional<std::int64_t> NewestCommonStep(const std::vector<GraphCheckpoints>
 // A whole graph, programs and all. What is read has passed graph::Decode() and graph::CheckProgram().
 absl::Status PutGraph(kv::Store& store, IdSource& ids, const JobKeys& keys, const graph::Graph& graph);
 absl::StatusOr<graph::Graph> GetGraph(kv::Store& store, const JobKeys& keys, std::string_view id);
+// "pserver-1" in parts.
+struct GraphName {
+  graph::GraphRole role = graph::GraphRole::kTrainer;
+  int index = 0;
+  auto operator<=>(const GraphName&) const = default;
+};
+std::optional<GraphName> ParseGraphId(std::string_view id);
 // The ids of all graphs of the job: trainers, then pservers, each by number.
 absl::StatusOr<std::vector<std::string>> ListGraphs(kv::Store& store, const JobKeys& keys);
 

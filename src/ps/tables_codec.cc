@@ -122,19 +122,44 @@ absl::Time ReadTime(ObjectReader& reader, std::string_view name) {
   return time;
 }
 
+int ReadGraphs(ObjectReader& reader, std::string_view name, int least) {
+  return static_cast<int>(reader.Int(name, least, kMostGraphs));
+}
+
+std::optional<PreviousLayout> ReadPrevious(ObjectReader& reader, std::string_view name) {
+  const Document* document = reader.Optional(name);
+  if (document == nullptr) return std::nullopt;
+  ObjectReader inner(*document);
+  PreviousLayout previous{.layout = inner.Text("layout"),
+                          .pservers = ReadGraphs(inner, "pservers", 1),
+                          .step = inner.Int("step", 0)};
+  reader.Fail(name, inner.Finish());
+  return previous;
+}
+
 absl::StatusOr<JobMeta> ReadMeta(const Document& document) {
   ObjectReader reader(document);
   JobMeta meta{.state = reader.OneOf<JobState>("state", kStates),
                .reason = reader.Text("reason"),
+               .foreground = reader.Bool("foreground"),
                .mode = reader.OneOf<graph::SyncMode>("mode", kModes),
-               .trainers = static_cast<int>(reader.Int("trainers", 1, kMostGraphs)),
-               .pservers = static_cast<int>(reader.Int("pservers", 1, kMostGraphs)),
+               .trainers = ReadGraphs(reader, "trainers", 1),
+               .least_trainers = ReadGraphs(reader, "least_trainers", 0),
+               .most_trainers = ReadGraphs(reader, "most_trainers", 0),
+               .slots = ReadGraphs(reader, "slots", 0),
+               .pservers = ReadGraphs(reader, "pservers", 1),
                .generation = reader.Int("generation", 1),
                .rolled_back_to = reader.OptionalInt("rolled_back_to", 0),
+               .rolled_back_in = reader.Int("rolled_back_in", 0),
                .layout = reader.Text("layout"),
+               .previous = ReadPrevious(reader, "previous"),
                .checkpoint_every = reader.Int("checkpoint_every", 1),
+               .checkpoints_asked = reader.Int("checkpoints_asked", 0),
+               .checkpoints_made = reader.Int("checkpoints_made", 0),
                .passes = reader.Int("passes", 1),
                .steps = reader.Int("steps", 0)};
+  if (meta.slots != 0 && meta.slots < meta.trainers && meta.mode == graph::SyncMode::kSync)
+    reader.Fail("slots", "is less than there are trainers");
   TY_RETURN_IF_ERROR(reader.Finish());
   return meta;
 }
@@ -195,13 +220,25 @@ absl::StatusOr<Output> ReadOutput(const Document& document) {
 std::string EncodeMeta(const JobMeta& meta) {
   Object object{{"state", WordOf(meta.state, kStates)},
                 {"reason", TextOf(meta.reason)},
+                {"foreground", meta.foreground},
                 {"mode", WordOf(meta.mode, kModes)},
                 {"trainers", meta.trainers},
+                {"least_trainers", meta.least_trainers},
+                {"most_trainers", meta.most_trainers},
+                {"slots", meta.slots},
                 {"pservers", meta.pservers},
                 {"generation", meta.generation}};
   if (meta.rolled_back_to) object["rolled_back_to"] = *meta.rolled_back_to;
+  object["rolled_back_in"] = meta.rolled_back_in;
   object["layout"] = TextOf(meta.layout);
+  if (meta.previous) {
+    object["previous"] = Object{{"layout", TextOf(meta.previous->layout)},
+                                {"pservers", meta.previous->pservers},
+                                {"step", meta.previous->step}};
+  }
   object["checkpoint_every"] = meta.checkpoint_every;
+  object["checkpoints_asked"] = meta.checkpoints_asked;
+  object["checkpoints_made"] = meta.checkpoints_made;
   object["passes"] = meta.passes;
   object["steps"] = meta.steps;
   return PrintJson(object);

@@ -24,21 +24,32 @@ TEST(JobMetaCodec, IsReadable) {
   EXPECT_EQ(
       EncodeMeta({.state = JobState::kFailed,
                   .reason = "trainer-0 ended",
+                  .foreground = true,
                   .mode = graph::SyncMode::kAsync,
                   .trainers = 3,
+                  .least_trainers = 1,
+                  .most_trainers = 5,
+                  .slots = 4,
                   .pservers = 2,
                   .generation = 4,
                   .rolled_back_to = 50,
+                  .rolled_back_in = 3,
                   .layout = "abc",
+                  .previous = {{.layout = "ab", .pservers = 1, .step = 50}},
                   .checkpoint_every = 10,
+                  .checkpoints_asked = 2,
+                  .checkpoints_made = 1,
                   .passes = 2,
                   .steps = 60}),
-      R"({"state":"failed","reason":"trainer-0 ended","mode":"async","trainers":3,"pservers":2,)"
-      R"("generation":4,"rolled_back_to":50,"layout":"abc","checkpoint_every":10,"passes":2,"steps":60})");
+      R"({"state":"failed","reason":"trainer-0 ended","foreground":true,"mode":"async","trainers":3,)"
+      R"("least_trainers":1,"most_trainers":5,"slots":4,"pservers":2,"generation":4,"rolled_back_to":50,)"
+      R"("rolled_back_in":3,"layout":"abc","previous":{"layout":"ab","pservers":1,"step":50},)"
+      R"("checkpoint_every":10,"checkpoints_asked":2,"checkpoints_made":1,"passes":2,"steps":60})");
 }
 
 TEST(JobMetaCodec, RefusesEveryFieldThatIsNotWhatItShouldBe) {
-  const std::string good = EncodeMeta({.rolled_back_to = 7});
+  const std::string good = EncodeMeta(
+      {.slots = 2, .rolled_back_to = 7, .previous = {{.layout = "old", .pservers = 2, .step = 7}}});
   ASSERT_TRUE(DecodeMeta(good).ok());
   const std::pair<std::string_view, std::string_view> changes[] = {
       {R"("waiting")", R"("asleep")"},
@@ -58,6 +69,11 @@ TEST(JobMetaCodec, RefusesEveryFieldThatIsNotWhatItShouldBe) {
       {R"("checkpoint_every":100)", R"("checkpoint_every":0)"},
       {R"("passes":1)", R"("passes":0)"},
       {R"("steps":0)", R"("steps":-1)"},
+      {R"("foreground":false)", R"("foreground":0)"},
+      {R"("trainers":1)", R"("trainers":3)"},  // more than the slots
+      {R"("slots":2)", R"("slots":-1)"},
+      {R"("step":7)", R"("step":-7)"},
+      {R"({"layout":"old")", R"({"layout":7)"},
       {R"("layout":"")", R"("layout":"","more":1)"},
   };
   for (const auto& [from, to] : changes) {
@@ -148,6 +164,7 @@ RC_GTEST_PROP(TableProperties, WhatIsWrittenIsRead, ()) {
   JobMeta meta{.state = *rc::gen::element(JobState::kWaiting, JobState::kRunning, JobState::kComplete,
                                           JobState::kFailed),
                .reason = AnyText(),
+               .foreground = *rc::gen::arbitrary<bool>(),
                .mode = *rc::gen::element(graph::SyncMode::kSync, graph::SyncMode::kAsync),
                .trainers = *rc::gen::inRange(1, 100001),
                .pservers = *rc::gen::inRange(1, 100001),
@@ -157,6 +174,9 @@ RC_GTEST_PROP(TableProperties, WhatIsWrittenIsRead, ()) {
                .passes = *rc::gen::inRange(1, 1000),
                .steps = AnyCount()};
   if (*rc::gen::arbitrary<bool>()) meta.rolled_back_to = AnyCount();
+  if (*rc::gen::arbitrary<bool>()) meta.slots = meta.trainers;
+  if (*rc::gen::arbitrary<bool>())
+    meta.previous = {.layout = AnyText(), .pservers = *rc::gen::inRange(1, 100001), .step = AnyCount()};
   RC_ASSERT(DecodeMeta(EncodeMeta(meta)).value() == meta);
 
   GraphCheckpoints checkpoints;

@@ -1,19 +1,13 @@
-// Whole graphs in the store. One large value has all of a graph, so that nobody reads parts of two:
-//
-//   {"version":1,"id":"trainer-0",...,"startup_bytes":N,"main_bytes":M}\n | startup program | main program
-//
-// It begins with JSON for people who look at the first chunk.
+// Whole graphs in the store.
 #include <algorithm>
 #include <utility>
 
 #include "base/document.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "graph/ir/codec.h"
 #include "graph/ir/validate.h"
-#include "graph/op/check.h"
-#include "kv/large_value.h"
 #include "ps/tables.h"
+#include "ps/tables_programs.h"
 #include "ps/tables_reader.h"
 
 namespace trainyard::ps {
@@ -22,28 +16,12 @@ namespace {
 using graph::GraphRole;
 using Names = std::map<std::string, std::string>;
 
-constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kPage = 1000;  // keys of one answer
 
 constexpr std::pair<std::string_view, GraphRole> kRoles[] = {{"trainer", GraphRole::kTrainer},
                                                              {"pserver", GraphRole::kPserver}};
 constexpr std::pair<std::string_view, graph::SyncMode> kModes[] = {{"sync", graph::SyncMode::kSync},
                                                                    {"async", graph::SyncMode::kAsync}};
-
-struct GraphName {
-  GraphRole role = GraphRole::kTrainer;
-  int index = 0;
-  auto operator<=>(const GraphName&) const = default;
-};
-
-std::optional<GraphName> ParseGraphId(std::string_view id) {
-  for (const auto& [word, role] : kRoles) {
-    if (!id.starts_with(word)) continue;
-    const auto index = ParseNumber<int>(id.substr(std::min(id.size(), word.size() + 1)));
-    if (index && *index >= 0 && graph::GraphId(role, *index) == id) return GraphName{role, *index};
-  }
-  return std::nullopt;
-}
 
 Object ToJson(const Names& names) {
   Object object;
@@ -72,92 +50,66 @@ graph::Resource ReadResource(ObjectReader& reader, std::string_view name) {
   return resource;
 }
 
-std::string PrintHead(const graph::Graph& graph, std::size_t startup_bytes, std::size_t main_bytes) {
-  return PrintJson(
-      Object{{"version", kVersion},
-             {"id", graph.id},
-             {"role", Name(graph.role)},
-             {"index", graph.index},
-             {"mode", Name(graph.mode)},
-             {"resource",
-              {{"cpu", graph.resource.cpu}, {"gpu", graph.resource.gpu}, {"memory", graph.resource.memory}}},
-             {"send_var_graph_map", ToJson(graph.send_var_graph_map)},
-             {"recv_var_graph_map", ToJson(graph.recv_var_graph_map)},
-             {"startup_bytes", startup_bytes},
-             {"main_bytes", main_bytes}});
+Object HeadOf(const graph::Graph& graph) {
+  return {{"id", graph.id},
+          {"role", Name(graph.role)},
+          {"index", graph.index},
+          {"mode", Name(graph.mode)},
+          {"resource",
+           {{"cpu", graph.resource.cpu}, {"gpu", graph.resource.gpu}, {"memory", graph.resource.memory}}},
+          {"send_var_graph_map", ToJson(graph.send_var_graph_map)},
+          {"recv_var_graph_map", ToJson(graph.recv_var_graph_map)},
+          {"pservers", graph.cut.pservers},
+          {"slots", graph.cut.slots}};
 }
 
-struct Head {
-  graph::Graph graph;  // without its programs
-  std::size_t startup_bytes = 0;
-  std::size_t main_bytes = 0;
-};
-
-absl::StatusOr<Head> ReadHead(std::string_view text) {
-  TY_ASSIGN_OR_RETURN(const Document document, ParseJson(text));
-  ObjectReader reader(document);
-  reader.Int("version", kVersion, kVersion);
-  Head head;
-  head.graph.id = reader.Text("id");
-  head.graph.role = reader.OneOf<GraphRole>("role", kRoles);
-  head.graph.index = static_cast<int>(reader.Int("index", 0, INT32_MAX));
-  head.graph.mode = reader.OneOf<graph::SyncMode>("mode", kModes);
-  head.graph.resource = ReadResource(reader, "resource");
-  head.graph.send_var_graph_map = ReadNames(reader, "send_var_graph_map");
-  head.graph.recv_var_graph_map = ReadNames(reader, "recv_var_graph_map");
-  constexpr auto kMost = static_cast<std::int64_t>(graph::kMaxProgramBytes);
-  head.startup_bytes = static_cast<std::size_t>(reader.Int("startup_bytes", 0, kMost));
-  head.main_bytes = static_cast<std::size_t>(reader.Int("main_bytes", 0, kMost));
-  if (graph::GraphId(head.graph.role, head.graph.index) != head.graph.id) {
+// All but the programs.
+graph::Graph ReadHead(ObjectReader& reader, std::string_view id) {
+  graph::Graph graph;
+  graph.id = reader.Text("id");
+  graph.role = reader.OneOf<GraphRole>("role", kRoles);
+  graph.index = static_cast<int>(reader.Int("index", 0, INT32_MAX));
+  graph.mode = reader.OneOf<graph::SyncMode>("mode", kModes);
+  graph.resource = ReadResource(reader, "resource");
+  graph.send_var_graph_map = ReadNames(reader, "send_var_graph_map");
+  graph.recv_var_graph_map = ReadNames(reader, "recv_var_graph_map");
+  graph.cut = {.pservers = static_cast<int>(reader.Int("pservers", 1, INT32_MAX)),
+               .slots = static_cast<int>(reader.Int("slots", 1, INT32_MAX))};
+  if (graph::GraphId(graph.role, graph.index) != graph.id)
     reader.Fail("id", "is not that of its role and index");
-  }
-  TY_RETURN_IF_ERROR(reader.Finish());
-  return head;
-}
-
-absl::StatusOr<graph::Program> ReadProgram(std::string_view bytes, std::string_view which) {
-  absl::StatusOr<graph::Program> program = graph::Decode(bytes);
-  if (program.ok()) program = graph::CheckProgram(*std::move(program));
-  if (!program.ok()) return Annotate(program.status(), StrCat("the ", which, " program"));
-  return program;
-}
-
-absl::StatusOr<graph::Graph> ReadGraph(std::string_view value, std::string_view id) {
-  const std::size_t line = value.find('\n');
-  if (line == std::string_view::npos) return absl::InvalidArgumentError("it is no graph");
-  TY_ASSIGN_OR_RETURN(Head head, ReadHead(value.substr(0, line)));
-  if (head.graph.id != id) return absl::InvalidArgumentError(StrCat("it is the graph ", head.graph.id));
-  const std::string_view programs = value.substr(line + 1);
-  if (programs.size() != head.startup_bytes + head.main_bytes) {
-    return absl::InvalidArgumentError(StrCat("its programs have ", programs.size(), " bytes and must have ",
-                                             head.startup_bytes + head.main_bytes));
-  }
-  TY_ASSIGN_OR_RETURN(head.graph.startup, ReadProgram(programs.substr(0, head.startup_bytes), "startup"));
-  TY_ASSIGN_OR_RETURN(head.graph.main, ReadProgram(programs.substr(head.startup_bytes), "main"));
-  return std::move(head.graph);
+  if (graph.id != id) reader.Fail("id", StrCat("is that of the graph ", Shortened(Escaped(graph.id), 64)));
+  return graph;
 }
 
 }  // namespace
+
+std::optional<GraphName> ParseGraphId(std::string_view id) {
+  for (const auto& [word, role] : kRoles) {
+    if (!id.starts_with(word)) continue;
+    const auto index = ParseNumber<int>(id.substr(std::min(id.size(), word.size() + 1)));
+    if (index && *index >= 0 && graph::GraphId(role, *index) == id) return GraphName{role, *index};
+  }
+  return std::nullopt;
+}
 
 absl::Status PutGraph(kv::Store& store, IdSource& ids, const JobKeys& keys, const graph::Graph& graph) {
   if (graph::GraphId(graph.role, graph.index) != graph.id) {
     return absl::InvalidArgumentError(
         StrCat("graph ", graph.id, " is called otherwise than its role and index"));
   }
-  const std::string startup = graph::Encode(graph.startup);
-  const std::string main = graph::Encode(graph.main);
-  const std::string value = StrCat(PrintHead(graph, startup.size(), main.size()), "\n", startup, main);
-  return kv::PutLarge(store, ids, keys.Desc(graph.id), value).status();
+  return PutPrograms(store, ids, keys.Desc(graph.id), HeadOf(graph), {graph.startup, graph.main});
 }
 
 absl::StatusOr<graph::Graph> GetGraph(kv::Store& store, const JobKeys& keys, std::string_view id) {
-  const std::string key = keys.Desc(id);
-  TY_ASSIGN_OR_RETURN(const std::optional<kv::LargeValue> stored, kv::GetLarge(store, key));
-  if (!stored) {
+  graph::Graph graph;
+  TY_ASSIGN_OR_RETURN(
+      std::optional<graph::Programs> programs,
+      GetPrograms(store, keys.Desc(id), [&](ObjectReader& reader) { graph = ReadHead(reader, id); }));
+  if (!programs) {
     return absl::NotFoundError(StrCat("job ", keys.job, " has no graph ", id, " in ", store.Url()));
   }
-  absl::StatusOr<graph::Graph> graph = ReadGraph(stored->value, id);
-  if (!graph.ok()) return Annotate(graph.status(), key);
+  graph.startup = std::move(programs->startup);
+  graph.main = std::move(programs->main);
   return graph;
 }
 

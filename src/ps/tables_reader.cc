@@ -51,6 +51,12 @@ std::optional<std::int64_t> ObjectReader::OptionalInt(std::string_view name, std
   return IntOf(*value, name, least, kNoLimit);
 }
 
+bool ObjectReader::Bool(std::string_view name) {
+  const Document& value = Any(name);
+  if (!value.is_bool()) Fail(name, "is neither true nor false");
+  return value.is_bool() && value.get_bool();
+}
+
 const Array& ObjectReader::List(std::string_view name) {
   static const Array kEmpty;
   const Document& value = Any(name);

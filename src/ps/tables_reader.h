@@ -29,9 +29,12 @@ class ObjectReader {
   std::int64_t Int(std::string_view name, std::int64_t least, std::int64_t most = kNoLimit);
   // Of a field that may be missing.
   std::optional<std::int64_t> OptionalInt(std::string_view name, std::int64_t least);
+  bool Bool(std::string_view name);
   graph::Dims Dims(std::string_view name);
   const Array& List(std::string_view name);
   const Object& Map(std::string_view name);
+  // Null: it is missing, and may be.
+  const Document* Optional(std::string_view name) { return Find(name); }
   // Any value; null if it is missing.
   const Document& Any(std::string_view name);
 

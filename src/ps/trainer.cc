@@ -1,7 +1,10 @@
 #include "ps/trainer.h"
 
 #include <atomic>
+#include <chrono>
 #include <limits>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -10,6 +13,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/exec/executor.h"
+#include "ps/job.h"
+#include "ps/origin.h"
 #include "ps/outputs.h"
 #include "ps/record_batches.h"
 #include "ps/registration.h"
@@ -18,6 +23,9 @@
 
 namespace trainyard::ps {
 namespace {
+
+constexpr absl::Duration kFlush = absl::Seconds(10);
+constexpr std::chrono::milliseconds kRetry(20);
 
 // The lead's shares, one after the other, as one source.
 class SharedBatches final : public graph::BatchSource {
@@ -56,24 +64,6 @@ class SharedBatches final : public graph::BatchSource {
   bool done_ = false;
 };
 
-// The `read` of a trainer's steps.
-absl::StatusOr<const graph::Op*> FindRead(const graph::Graph& graph) {
-  const graph::Op* found = nullptr;
-  for (const graph::Block& block : graph.main.blocks) {
-    for (const graph::Op& op : block.ops) {
-      if (op.type != "read") continue;
-      if (found != nullptr)
-        return absl::InvalidArgumentError(
-            StrCat("graph ", graph.id, " reads in two places: a trainer has one reader"));
-      found = &op;
-    }
-  }
-  if (found == nullptr)
-    return absl::InvalidArgumentError(
-        StrCat("graph ", graph.id, " has no `read`: a trainer in a cluster is not fed, it reads its data"));
-  return found;
-}
-
 class GraphTrainer final : public Trainer {
  public:
   GraphTrainer(kv::Store& store, TrainerOptions options) : store_(store), options_(std::move(options)) {}
@@ -84,49 +74,34 @@ class GraphTrainer final : public Trainer {
     main_.reset();
     startup_.reset();
     outputs_.reset();
-    {
-      const MutexLock lock(mu_);
-      live_peers_ = nullptr;  // nobody tells them of anything any more
-    }
+    if (registry_ != nullptr) registry_->Stop();  // nobody tells the peers of anything any more
     peers_.reset();
     registry_.reset();
   }
 
   absl::Status Begin() {
-    TY_ASSIGN_OR_RETURN(graph_, GetGraph(store_, options_.keys, options_.graph));
+    TY_ASSIGN_OR_RETURN(const StoredMeta stored, GetMeta(store_, options_.keys));
+    TY_RETURN_IF_ERROR(TakePrograms(stored.meta));
     TY_ASSIGN_OR_RETURN(const graph::Op* const read, FindRead(graph_));
     TY_ASSIGN_OR_RETURN(batches_, RecordBatches::Open(*read));
-    const graph::ExecutorOptions executing{.threads = options_.threads,
-                                           .check_finite = options_.check_finite};
-    TY_ASSIGN_OR_RETURN(startup_, graph::PreparedBlock::Make(graph_.startup, 0, scope_, executing));
-    TY_ASSIGN_OR_RETURN(main_, graph::PreparedBlock::Make(graph_.main, 0, scope_, executing));
     TY_ASSIGN_OR_RETURN(const std::int64_t incarnation,
                         NextIncarnation(store_, options_.keys, options_.graph));
     outputs_ = std::make_unique<Outputs>(store_, Clock::System(), options_.keys, options_.graph);
-    registry_ = std::make_unique<Registry>(
-        store_, options_.keys, Registry::Listener{.on_meta = [this](const JobMeta& meta) { OnMeta(meta); }});
-    auto peers = std::make_unique<TrainerPeers>(*registry_,
-                                                TrainerIdentity{options_.graph, incarnation, options_.token},
-                                                [this] { return batches_->last(); });
-    {
-      const MutexLock lock(mu_);
-      peers_ = std::move(peers);
-      live_peers_ = peers_.get();
+    Registry::Listener listener{.on_meta = [this](const JobMeta& meta) { OnMeta(meta); },
+                                .on_deleted = [this] { End(JobDeletedError(options_.keys)); }};
+    if (stored.meta.foreground) {
+      listener.on_client_gone = [this] { FailWithoutClient(store_, options_.keys, ending_); };
     }
-    // What the registry told before there was anybody to hear it.
-    TY_ASSIGN_OR_RETURN(const StoredMeta stored, GetMeta(store_, options_.keys));
-    OnMeta(stored.meta);
+    registry_ = std::make_unique<Registry>(store_, options_.keys, std::move(listener));
+    peers_ = std::make_unique<TrainerPeers>(*registry_,
+                                            TrainerIdentity{options_.graph, incarnation, options_.token},
+                                            [this] { return batches_->last(); });
+    TY_RETURN_IF_ERROR(registry_->Start());
     const GraphPod pod{
         .pod_name = options_.pod_name, .pod_ip = options_.pod_ip, .pod_port = 0, .incarnation = incarnation};
     TY_ASSIGN_OR_RETURN(registration_,
                         Registration::Make(store_, options_.keys, options_.graph, pod, options_.lease,
-                                           [this](const absl::Status& status) {
-                                             log::Error("the lease was lost",
-                                                        {{"graph", options_.graph}, {"error", status}});
-                                             const MutexLock lock(mu_);
-                                             lost_ = status;
-                                             if (live_peers_ != nullptr) live_peers_->Stop();
-                                           }));
+                                           [this](const absl::Status& status) { End(status); }));
     log::Info("training",
               {{"graph", options_.graph}, {"records", batches_->count()}, {"incarnation", incarnation}});
     return absl::OkStatus();
@@ -134,32 +109,77 @@ class GraphTrainer final : public Trainer {
 
   absl::Status Run() override {
     for (;;) {
-      absl::Status ran = RunOnce();
-      if (absl::IsAborted(ran) && complete_) ran = absl::OkStatus();
+      const absl::Status ran = RunOnce();
+      if (const std::optional<absl::Status> outcome = Outcome(); outcome && !ran.ok()) {
+        if (outcome->ok()) outputs_->Flush(kFlush).IgnoreError();
+        return *outcome;
+      }
       if (absl::IsAborted(ran)) {
         log::Info("joins again", {{"graph", options_.graph}, {"because", ran}});
         continue;
       }
-      if (absl::IsNotFound(ran)) {
-        log::Info("the job has no place for this trainer any more", {{"graph", options_.graph}});
-        return absl::OkStatus();
-      }
-      const MutexLock lock(mu_);
-      if (lost_ && !ran.ok()) return absl::UnavailableError(lost_->message());
-      if (ran.ok()) outputs_->Flush(absl::Seconds(10)).IgnoreError();
+      if (ran.ok()) outputs_->Flush(kFlush).IgnoreError();
       return ran;
     }
   }
 
-  void Stop() override {
-    const MutexLock lock(mu_);
-    if (live_peers_ != nullptr) live_peers_->Stop();
-  }
+  void Stop() override { End(absl::CancelledError("the trainer was told to stop")); }
 
  private:
+  // Whatever it does ends, and this is why.
+  void End(const absl::Status& why) {
+    ending_ = true;
+    const MutexLock lock(mu_);
+    if (!outcome_) outcome_ = why;
+    if (peers_ != nullptr) peers_->Stop();
+  }
+
+  std::optional<absl::Status> Outcome() {
+    const MutexLock lock(mu_);
+    return outcome_;
+  }
+
+  // The graph as the job is cut now.
+  absl::Status TakePrograms(const JobMeta& meta) {
+    if (main_ != nullptr && graph_.cut == meta.Cut()) return absl::OkStatus();
+    TY_ASSIGN_OR_RETURN(graph_, TakeGraph(store_, options_.keys, meta, options_.graph));
+    const graph::ExecutorOptions executing{.threads = options_.threads,
+                                           .check_finite = options_.check_finite};
+    main_.reset();
+    startup_.reset();
+    scope_ = std::make_unique<graph::Scope>();
+    TY_ASSIGN_OR_RETURN(startup_, graph::PreparedBlock::Make(graph_.startup, 0, *scope_, executing));
+    TY_ASSIGN_OR_RETURN(main_, graph::PreparedBlock::Make(graph_.main, 0, *scope_, executing));
+    return absl::OkStatus();
+  }
+
+  // The lead's place for this trainer, and a graph that fits its generation. None: the job has no place for
+  // it any more.
+  absl::StatusOr<std::optional<TrainerPeers::Place>> TakePlace() {
+    for (;;) {
+      const absl::StatusOr<StoredMeta> stored = GetMeta(store_, options_.keys);
+      if (absl::IsNotFound(stored.status())) return stored.status();
+      if (stored.ok()) {
+        if (graph_.index >= stored->meta.trainers) return std::nullopt;
+        TY_RETURN_IF_ERROR(TakePrograms(stored->meta));
+        const absl::StatusOr<TrainerPeers::Place> place = peers_->Join(batches_->count());
+        if (place.ok() && place->generation == stored->meta.generation) return *place;
+        if (!place.ok() && !absl::IsNotFound(place.status())) return place.status();
+      }
+      // The store cannot be reached, or the lead is on its way from one generation to the next.
+      if (ending_) return absl::CancelledError("the trainer is ending");
+      std::this_thread::sleep_for(kRetry);
+    }
+  }
+
   // From joining to the end of the data, or to whatever makes it join again.
   absl::Status RunOnce() {
-    TY_ASSIGN_OR_RETURN(const TrainerPeers::Place place, peers_->Join(batches_->count()));
+    TY_ASSIGN_OR_RETURN(const std::optional<TrainerPeers::Place> found, TakePlace());
+    if (!found) {
+      log::Info("the job has no place for this trainer any more", {{"graph", options_.graph}});
+      return absl::OkStatus();
+    }
+    const TrainerPeers::Place& place = *found;
     SharedBatches batches(*batches_, *peers_, *outputs_);
     batches.Begin(place);
     graph::Services services{.batches = &batches,
@@ -174,29 +194,25 @@ class GraphTrainer final : public Trainer {
   }
 
   void OnMeta(const JobMeta& meta) {
-    const MutexLock lock(mu_);
-    if (live_peers_ == nullptr) return;
-    live_peers_->Supersede(meta.generation);
-    if (meta.state != JobState::kComplete) return;
-    complete_ = true;
-    live_peers_->Complete();
+    peers_->Supersede(meta.generation);
+    if (meta.state == JobState::kComplete) End(absl::OkStatus());
+    if (meta.state == JobState::kFailed) End(JobFailedError(meta));
   }
 
   kv::Store& store_;
   const TrainerOptions options_;
   graph::Graph graph_;
-  graph::Scope scope_;
+  std::unique_ptr<graph::Scope> scope_;
   std::unique_ptr<RecordBatches> batches_;
   std::unique_ptr<graph::PreparedBlock> startup_;
   std::unique_ptr<graph::PreparedBlock> main_;
   std::unique_ptr<Outputs> outputs_;
-  std::unique_ptr<Registry> registry_;
   std::unique_ptr<TrainerPeers> peers_;
+  std::unique_ptr<Registry> registry_;
   std::unique_ptr<Registration> registration_;
+  std::atomic<bool> ending_ = false;
   Mutex mu_;
-  TrainerPeers* live_peers_ TY_GUARDED_BY(mu_) = nullptr;  // the peers, while others may talk to them
-  std::optional<absl::Status> lost_ TY_GUARDED_BY(mu_);
-  std::atomic<bool> complete_ = false;
+  std::optional<absl::Status> outcome_ TY_GUARDED_BY(mu_);
 };
 
 }  // namespace

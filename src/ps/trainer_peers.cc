@@ -47,7 +47,10 @@ struct TrainerPeers::Part {
 };
 
 TrainerPeers::TrainerPeers(Registry& registry, TrainerIdentity identity, std::function<Share()> last_used)
-    : registry_(registry), identity_(std::move(identity)), last_used_(std::move(last_used)) {}
+    : registry_(registry),
+      identity_(std::move(identity)),
+      last_used_(std::move(last_used)),
+      channels_(identity_.token) {}
 
 TrainerPeers::~TrainerPeers() {
   Stop();
@@ -65,7 +68,6 @@ void TrainerPeers::Supersede(std::int64_t generation) {
 
 absl::Status TrainerPeers::Hopeless() const {
   if (stopping_) return absl::CancelledError("the trainer is stopping");
-  if (complete_) return absl::AbortedError("the job is complete");
   if (newest_generation_ > generation_)
     return absl::AbortedError(StrCat("generation ", newest_generation_.load(), " has begun"));
   return absl::OkStatus();
@@ -80,16 +82,6 @@ wire::Caller TrainerPeers::CallerTo(std::string_view graph) const {
   return caller;
 }
 
-std::shared_ptr<Channel> TrainerPeers::ChannelTo(std::string_view graph, const GraphPod& pod) {
-  const MutexLock lock(mu_);
-  auto& [incarnation, channel] = channels_[std::string(graph)];
-  if (channel == nullptr || incarnation != pod.incarnation) {
-    incarnation = pod.incarnation;
-    channel = std::make_shared<Channel>(pod.Address(), identity_.token);
-  }
-  return channel;
-}
-
 // ---- Parts that run beside the program
 // ----------------------------------------------------------------------------------
 
@@ -99,7 +91,7 @@ void TrainerPeers::Launch(const std::shared_ptr<Part>& part) {
   part->tried = pod->incarnation;
   const google::protobuf::MessageLite& head =
       part->method == "Push" ? static_cast<const google::protobuf::MessageLite&>(part->push) : part->pull;
-  ChannelTo(part->graph, *pod)
+  channels_.To(part->graph, *pod)
       ->Start(part->method, head, part->payloads, kCallTimeout,
               [this, part](absl::StatusOr<Unpacked> answer) { Settle(part, std::move(answer)); });
 }
@@ -220,7 +212,7 @@ absl::Status TrainerPeers::Prefetch(std::string_view graph, const std::string& t
     Mutex mu;
     CondVar changed;
     std::optional<absl::StatusOr<Unpacked>> answer;
-    ChannelTo(peer, *pod)
+    channels_.To(peer, *pod)
         ->Start("Prefetch", request, PartOf(graph::Value(ids), 0, ids.bytes()), kCallTimeout,
                 [&](absl::StatusOr<Unpacked> got) {
                   const MutexLock lock(mu);
@@ -253,16 +245,16 @@ absl::Status TrainerPeers::CallLead(std::string_view method, Request request, Re
   bool told = false;
   for (;;) {
     if (stopping_) return absl::CancelledError("the trainer is stopping");
-    if (complete_) return absl::AbortedError("the job is complete");
     if (!joining) TY_RETURN_IF_ERROR(Hopeless());
     absl::Status why = absl::UnavailableError("it is not registered");
     const std::optional<GraphPod> pod = registry_.WaitFor(LeadId(), 0, kRetry);
     if (pod) {
       *request.mutable_caller() = CallerTo(LeadId());
-      why = ChannelTo(LeadId(), *pod)->Call(method, request, kCallTimeout, reply);
+      why = channels_.To(LeadId(), *pod)->Call(method, request, kCallTimeout, reply);
       // The lead says NotFound of a trainer that the job does not have; another graph says it of a lead that
       // has moved.
       const bool of_lead = absl::IsNotFound(why) && Message(why).find("this is ") != 0;
+      if (of_lead && !joining) return absl::AbortedError(why.message());
       if (why.ok() || of_lead || !MayPass(why)) return why;
       registry_.WaitFor(LeadId(), pod->incarnation, kRetry);
     }

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,9 +16,9 @@
 #include "base/executor.h"
 #include "base/mutex.h"
 #include "graph/kernel/services.h"
+#include "ps/peer_calls.h"
 #include "ps/record_batches.h"
 #include "ps/registry.h"
-#include "ps/rpc/channel.h"
 #include "ps/rpc/message.pb.h"
 
 namespace trainyard::ps {
@@ -31,7 +30,8 @@ struct TrainerIdentity {
 };
 
 // Errors of all calls: Aborted: a new generation has begun, or a later incarnation of this trainer: join
-// again. NotFound: the job has no such trainer any more. Cancelled: after Stop(). Others are for good.
+// again. NotFound, of Join(): the lead knows of no such trainer, or not yet. Cancelled: after Stop(). Others
+// are for good.
 class TrainerPeers final : public graph::Peers {
  public:
   // `last_used` says which records the gradients that are being sent are of.
@@ -59,8 +59,7 @@ class TrainerPeers final : public graph::Peers {
   std::int64_t step() const { return step_; }
   // A later generation than that of the last Join() has begun: what waits need not wait any longer.
   void Supersede(std::int64_t generation);
-  // The job is complete: whatever waits ends with Aborted, and there is no next share.
-  void Complete() { complete_ = true; }
+  // Whatever waits ends with Cancelled.
   void Stop();
 
  private:
@@ -75,7 +74,6 @@ class TrainerPeers final : public graph::Peers {
   absl::Status Contribute();
   template <typename Request, typename Reply>
   absl::Status CallLead(std::string_view method, Request request, Reply& reply);
-  std::shared_ptr<Channel> ChannelTo(std::string_view graph, const GraphPod& pod);
   // Whether waiting has become pointless, and why.
   absl::Status Hopeless() const;
 
@@ -86,15 +84,13 @@ class TrainerPeers final : public graph::Peers {
   std::atomic<std::int64_t> newest_generation_ = 0;
   std::atomic<std::int64_t> step_ = 0;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> complete_ = false;
   bool sent_ = false;  // something was sent since the last contribution
 
   Mutex mu_;
   CondVar changed_;
   int under_way_ TY_GUARDED_BY(mu_) = 0;
   absl::Status failure_ TY_GUARDED_BY(mu_);
-  std::map<std::string, std::pair<std::int64_t, std::shared_ptr<Channel>>, std::less<>> channels_
-      TY_GUARDED_BY(mu_);
+  Channels channels_;
   std::unique_ptr<Executor> retries_ = std::make_unique<Executor>();
 };
 

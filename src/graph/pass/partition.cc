@@ -18,6 +18,7 @@ absl::Status CheckOptions(const TranspileOptions& options) {
     return Wrong(name, " must be from 1 to ", most, " and is ", value);
   };
   TY_RETURN_IF_ERROR(check("trainers_num", options.trainers, 100000));
+  if (options.slots != 0) TY_RETURN_IF_ERROR(check("slots", options.slots, 100000));
   TY_RETURN_IF_ERROR(check("trainer_pass_num", options.passes, 1000000000));
   TY_RETURN_IF_ERROR(check("pservers_num", options.pservers, 100000));
   return check("min_block_elements", options.min_block_elements, kMaxElements);
@@ -110,7 +111,7 @@ void CutTable(Learner& learner, int pservers) {
   }
 }
 
-void Cut(Learner& learner, const TranspileOptions& options) {
+void CutParameter(Learner& learner, const TranspileOptions& options) {
   const int servers = options.slice && !NeedsWhole(learner.ops) ? options.pservers : 1;
   const std::vector<VarBlock> blocks =
       SliceVariable(learner.parameter, learner.dims, servers, options.min_block_elements);
@@ -141,7 +142,7 @@ std::vector<Learner*> DispatchOrder(std::vector<Learner>& learners, bool shuffle
 }  // namespace
 
 bool ToldApart(const TranspileOptions& options) {
-  return options.mode == SyncMode::kSync && options.trainers > 1;
+  return options.mode == SyncMode::kSync && CutOf(options).slots > 1;
 }
 
 std::string SlotName(const Learner& learner, const Piece& piece, int trainer,
@@ -162,7 +163,7 @@ absl::StatusOr<Partition> MakePartition(const Programs& programs, const Transpil
     if (learner.table)
       CutTable(learner, options.pservers);
     else
-      Cut(learner, options);
+      CutParameter(learner, options);
   }
   std::vector<Piece*> pieces;
   std::vector<std::string> names;

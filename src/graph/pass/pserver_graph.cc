@@ -22,6 +22,7 @@ class PserverWriter {
     graph_.role = GraphRole::kPserver;
     graph_.index = pserver;
     graph_.mode = options.mode;
+    graph_.cut = CutOf(options);
     graph_.main = {.id = StrCat(graph_.id, ".main"), .seed = programs.main.seed};
     graph_.startup = {.id = StrCat(graph_.id, ".startup"), .seed = programs.startup.seed};
   }
@@ -38,7 +39,7 @@ class PserverWriter {
     serve_.attrs["gradients"] = gradients_;
     serve_.attrs["prefetch_blocks"] = prefetch_blocks_;
     serve_.attrs["tables"] = tables_;
-    serve_.attrs["fanin"] = std::int64_t{options_.trainers};
+    serve_.attrs["fanin"] = std::int64_t{graph_.cut.slots};
     serve_.attrs["sync"] = options_.mode == SyncMode::kSync;
     TY_RETURN_IF_ERROR(AppendOp(graph_.main, 0, std::move(serve_)));
     return std::move(graph_);
@@ -52,7 +53,7 @@ class PserverWriter {
     return AppendOp(graph_.startup, 0,
                     {.type = "fill_constant",
                      .outputs = {{"Out", {kShare}}},
-                     .attrs = {{"shape", Ints{1}}, {"value", 1.0 / options_.trainers}}});
+                     .attrs = {{"shape", Ints{1}}, {"value", 1.0 / graph_.cut.slots}}});
   }
 
   // The schedule runs before the blocks that use its rate, on every pserver.
@@ -154,7 +155,7 @@ class PserverWriter {
            .attrs = {{"skip_absent", true}},
            .role = Role::kOptimize,
            .parameter = piece.parameter};
-    for (int i = 0; i < options_.trainers; ++i) {
+    for (int i = 0; i < graph_.cut.slots; ++i) {
       const std::string slot = SlotName(learner, piece, i, options_);
       graph_.main.main().vars.push_back({.name = slot, .type = gradient, .stop_gradient = true});
       graph_.recv_var_graph_map[slot] = GraphId(GraphRole::kTrainer, i);
@@ -165,7 +166,7 @@ class PserverWriter {
                     {.type = "scale",
                      .inputs = {{"X", {piece.gradient}}, {"Factor", {kShare}}},
                      .outputs = {{"Out", {piece.gradient}}},
-                     .attrs = {{"scale", 1.0 / options_.trainers}},
+                     .attrs = {{"scale", 1.0 / graph_.cut.slots}},
                      .role = Role::kOptimize,
                      .parameter = piece.parameter});
   }

@@ -21,6 +21,7 @@ class TrainerWriter {
     graph_.role = GraphRole::kTrainer;
     graph_.index = trainer;
     graph_.mode = options.mode;
+    graph_.cut = CutOf(options);
     graph_.main = {.id = StrCat(graph_.id, ".main"), .seed = programs.main.seed};
     graph_.startup = {.id = StrCat(graph_.id, ".startup"), .seed = programs.startup.seed};
     for (int i = 0; i < options.pservers; ++i) pservers_.push_back(GraphId(GraphRole::kPserver, i));

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,34 @@ struct Resource {
   bool operator==(const Resource&) const = default;
 };
 
+struct TranspileOptions {
+  int trainers = 1;
+  std::int64_t passes = 1;
+  int pservers = 1;
+  SyncMode mode = SyncMode::kSync;
+  bool slice = true;  // else each parameter is one block, and their order is shuffled by the seed
+  std::int64_t min_block_elements = 8192;
+  Dispatch dispatch = Dispatch::kRoundRobin;
+  int slots = 0;  // for so many trainers the pservers have room; at least for those that there are
+  bool operator==(const TranspileOptions&) const = default;
+};
+
+// What graphs of one transpilation have in common, beside the programs and the options that do not change: a
+// graph is a function of these, its role and its number.
+struct Cut {
+  int pservers = 1;
+  int slots = 1;
+  bool operator==(const Cut&) const = default;
+};
+Cut CutOf(const TranspileOptions& options);
+
+// What graphs were made of, so that others can be made of it while the job runs.
+struct Origin {
+  Programs programs;
+  TranspileOptions options;
+};
+bool operator==(const Origin& a, const Origin& b);
+
 struct Graph {
   std::string id;  // "trainer-0", "pserver-1"
   GraphRole role = GraphRole::kTrainer;
@@ -41,18 +70,11 @@ struct Graph {
   Resource resource;
   std::map<std::string, std::string> send_var_graph_map;  // variable -> graph id
   std::map<std::string, std::string> recv_var_graph_map;
-  bool operator==(const Graph&) const = default;
+  Cut cut;
+  // Set by Transpile(); no part of the graph's value.
+  std::shared_ptr<const Origin> origin;
 };
-
-struct TranspileOptions {
-  int trainers = 1;
-  std::int64_t passes = 1;
-  int pservers = 1;
-  SyncMode mode = SyncMode::kSync;
-  bool slice = true;  // else each parameter is one block, and their order is shuffled by the seed
-  std::int64_t min_block_elements = 8192;
-  Dispatch dispatch = Dispatch::kRoundRobin;
-};
+bool operator==(const Graph& a, const Graph& b);
 
 struct Graphs {
   std::vector<Graph> trainers;
@@ -62,6 +84,8 @@ struct Graphs {
 // InvalidArgument: an option is out of range, the program has no optimizer, or has something that cannot be
 // done in parts; the message says what and what to do instead.
 absl::StatusOr<Graphs> Transpile(const Programs& programs, const TranspileOptions& options);
+// The one graph that Transpile() would make of the origin's programs under another cut, without its origin.
+absl::StatusOr<Graph> TranspileOne(const Origin& origin, const Cut& cut, GraphRole role, int index);
 
 // "trainer-3"
 std::string GraphId(GraphRole role, int index);

@@ -90,6 +90,37 @@ TEST(Transpile, NeedsNoMeanForOneTrainerOrWithoutSync) {
   }
 }
 
+TEST(Transpile, HasRoomForTrainersThatMayComeLater) {
+  const Programs programs = OneFc(kSgd);
+  const Graphs one = Made(programs, {.trainers = 1, .pservers = 2, .slots = 3});
+  const Graphs three = Made(programs, {.trainers = 3, .pservers = 2});
+  EXPECT_EQ(one.trainers[0], three.trainers[0]);
+  EXPECT_EQ(one.pservers, three.pservers);
+}
+
+TEST(Transpile, MakesOneGraphOfAnotherCutAsItMakesAll) {
+  const Programs programs = OneFc(kSgd);
+  const Graphs before = Made(programs, {.trainers = 2, .pservers = 2});
+  const Graphs after = Made(programs, {.trainers = 4, .pservers = 3});
+  for (const std::vector<Graph>* side : {&after.trainers, &after.pservers}) {
+    for (const Graph& graph : *side) {
+      const auto made = TranspileOne(*before.trainers[1].origin, graph.cut, graph.role, graph.index);
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_EQ(*made, graph);
+    }
+  }
+}
+
+TEST(Transpile, TellsGraphsOfOneOriginFromThoseOfAnother) {
+  const Programs programs = OneFc(kSgd);
+  const Graphs graphs = Made(programs, {.trainers = 2, .pservers = 2});
+  EXPECT_EQ(graphs.trainers[0].origin, graphs.pservers[1].origin);
+  EXPECT_EQ(*graphs.trainers[0].origin, *Made(programs, {.trainers = 2, .pservers = 2}).trainers[0].origin);
+  EXPECT_FALSE(*graphs.trainers[0].origin == *Made(programs, {.pservers = 2}).trainers[0].origin);
+  EXPECT_FALSE(*graphs.trainers[0].origin ==
+               *Made(OneFc({.update = Adam()}), {.trainers = 2, .pservers = 2}).trainers[0].origin);
+}
+
 TEST(Transpile, WithoutSyncHasNoBarriers) {
   const Graphs graphs = Made(OneFc(kSgd), {.trainers = 2, .pservers = 2, .mode = SyncMode::kAsync});
   const std::vector<std::string> types = TypesOf(graphs.trainers[0].main.blocks[1]);

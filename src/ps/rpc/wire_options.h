@@ -1,4 +1,5 @@
-// How gRPC is set for large frames between processes that stand by each other.
+// How gRPC, and the memory of the process around it, is set for large frames between processes that stand by
+// each other.
 #pragma once
 
 #include "grpcpp/server_builder.h"
