@@ -24,7 +24,7 @@ struct ContainerEnd {
   std::string container;  // empty: the one that does the work
   int exit_code = 0;
   std::string reason;   // "OOMKilled", "Error"
-  std::string message;  // only of one that could not be started
+  std::string message;  // what it had to say of it, in one line
   absl::Time at = absl::InfinitePast();
   absl::Duration ran;  // zero if it is not known
   bool operator==(const ContainerEnd&) const = default;

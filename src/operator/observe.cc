@@ -46,8 +46,8 @@ std::optional<job::ContainerEnd> ObserveFailure(const ContainerStatus& container
   job::ContainerEnd out{.container = main ? "" : std::string(container.name.view()),
                         .exit_code = end->exit_code,
                         .reason = std::string(end->reason.view())};
-  if (end->reason == std::string_view("StartError") || end->reason == std::string_view("ContainerCannotRun"))
-    out.message = end->message;
+  // What it wrote to its termination log, or why it could not be started.
+  out.message = Split(std::string_view(end->message), '\n').front();
   if (end->finished) out.at = *end->finished;
   if (end->finished && end->started) out.ran = *end->finished - *end->started;
   return out;
