@@ -10,4 +10,5 @@ PYBIND11_MODULE(_native, module) {
   AddPrograms(module);
   AddNet(module);
   AddSession(module);
+  AddJobs(module);
 }

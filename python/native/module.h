@@ -10,5 +10,6 @@ void AddOptions(pybind11::module_& module);   // structs of options, made from t
 void AddNet(pybind11::module_& module);       // what builds programs
 void AddPrograms(pybind11::module_& module);  // programs, and graphs
 void AddSession(pybind11::module_& module);   // what runs programs
+void AddJobs(pybind11::module_& module);      // jobs in a cluster
 
 }  // namespace trainyard::python

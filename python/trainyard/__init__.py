@@ -15,6 +15,7 @@
 
 from trainyard._native import EndOfPass, Error
 from trainyard.executor import Executor
+from trainyard.jobs import Job, Output, Status, Workers, Yard, attach, find, init_job, kill
 from trainyard.net import Net, Variable
 from trainyard.options import (Adagrad, Adam, ClipByGlobalNorm, ClipByNorm, ClipByValue, Constant, ExponentialDecay,
                                Field, InverseTimeDecay, L1Decay, L2Decay, Momentum, Msra, NaturalExpDecay, Normal,
@@ -23,8 +24,8 @@ from trainyard.program import Graph, Part, Program, dist_transpiler
 
 __all__ = [
     "Adagrad", "Adam", "ClipByGlobalNorm", "ClipByNorm", "ClipByValue", "Constant", "EndOfPass", "Error",
-    "Executor", "ExponentialDecay", "Field", "Graph", "InverseTimeDecay", "L1Decay", "L2Decay", "Momentum",
-    "Msra", "NaturalExpDecay", "Net", "Normal", "Optimizer", "Param", "Part", "PiecewiseDecay",
-    "PolynomialDecay", "Program", "RmsProp", "Sgd", "Uniform", "Values", "Variable", "Xavier",
-    "dist_transpiler",
+    "Executor", "ExponentialDecay", "Field", "Graph", "InverseTimeDecay", "Job", "L1Decay", "L2Decay", "Momentum",
+    "Msra", "NaturalExpDecay", "Net", "Normal", "Optimizer", "Output", "Param", "Part", "PiecewiseDecay",
+    "PolynomialDecay", "Program", "RmsProp", "Sgd", "Status", "Uniform", "Values", "Variable", "Workers", "Xavier",
+    "Yard", "attach", "dist_transpiler", "find", "init_job", "kill",
 ]

@@ -1,22 +1,28 @@
 // trainyard graph-worker
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <future>
 #include <iostream>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/ending_signals.h"
 #include "cli/kv_common.h"
+#include "kv/etcd/etcd_server_access.h"
 #include "ps/worker.h"
 
 namespace trainyard::cli {
 namespace {
 
-constexpr std::size_t kMaxTokenBytes = 4096;
+constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
 
 // Stops what runs now, whenever it is asked to.
 class Stopper {
@@ -29,11 +35,21 @@ class Stopper {
   void Ask() {
     const MutexLock lock(mu_);
     asked_ = true;
+    changed_.SignalAll();
     if (stop_) stop_();
+  }
+  // True: it has been asked to.
+  bool AwaitFor(absl::Duration time) {
+    const SteadyTime deadline = Clock::System().Steady() + time;
+    const MutexLock lock(mu_);
+    while (!asked_ && changed_.WaitUntil(mu_, deadline)) {
+    }
+    return asked_;
   }
 
  private:
   Mutex mu_;
+  CondVar changed_;
   std::function<void()> stop_ TY_GUARDED_BY(mu_);
   bool asked_ TY_GUARDED_BY(mu_) = false;
 };
@@ -57,7 +73,10 @@ class GraphWorkerCommand final : public Command {
     flags.Text({.name = "--job", .value = "NAMESPACE/NAME", .help = "Which job", .everywhere = true},
                options_.keys.job);
     flags.Text(
-        {.name = "--graph", .value = "ID", .help = "Which of its graphs, as trainer-0", .everywhere = true},
+        {.name = "--graph",
+         .value = "ID",
+         .help = "Which of its graphs, as trainer-0 (in a pod of an AITrainingJob, its group and index)",
+         .everywhere = true},
         options_.graph);
     flags.Text({.name = "--pod-name",
                 .value = "NAME",
@@ -78,9 +97,10 @@ class GraphWorkerCommand final : public Command {
                 .help = "Where a pserver writes its checkpoints",
                 .everywhere = true},
                options_.checkpoint_directory);
-    flags.Text(
-        {.name = "--token-file", .value = "FILE", .help = "The job's token: whoever lacks it is refused"},
-        token_file_);
+    flags.Text({.name = "--token-file",
+                .value = "FILE",
+                .help = "The job's token: whoever lacks it is refused ($TRAINYARD_JOB_TOKEN)"},
+               token_file_);
     flags.Duration({.name = "--lease",
                     .value = "TIME",
                     .help = "Others take this graph for gone after so long without a sign (2s)"},
@@ -96,22 +116,35 @@ class GraphWorkerCommand final : public Command {
     const EndingSignals signals;  // before the first thread
     TY_ASSIGN_OR_RETURN(const std::unique_ptr<kv::Store> store, store_.Open());
     Stopper stopper;
-    std::future<absl::Status> running = std::async(std::launch::async, [&] {
-      return ps::RunWorker(*store, options_,
-                           [&](std::function<void()> stop) { stopper.Set(std::move(stop)); });
-    });
+    std::future<absl::Status> running =
+        std::async(std::launch::async, [&] { return RunThroughOutages(*store, stopper); });
     while (running.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
       if (signals.AwaitFor(absl::Milliseconds(50))) stopper.Ask();
     }
-    return running.get();
+    absl::Status ended = running.get();
+    if (!ended.ok()) WriteTerminationLog(Message(ended));
+    return ps::IsFinal(ended) ? FinalError(std::move(ended)) : ended;
   }
 
  private:
+  // A store that was away for longer than the lease ends the graph, and nothing else: it begins anew here,
+  // from its checkpoint, when the store is back.
+  absl::Status RunThroughOutages(kv::Store& store, Stopper& stopper) {
+    for (;;) {
+      absl::Status ended =
+          ps::RunWorker(store, options_, [&](std::function<void()> stop) { stopper.Set(std::move(stop)); });
+      if (!absl::IsUnavailable(ended) && !absl::IsDeadlineExceeded(ended)) return ended;
+      log::Warn("the graph begins anew", {{"graph", options_.graph}, {"because", ended}});
+      if (stopper.AwaitFor(kBetweenTries)) return absl::CancelledError("it was stopped");
+    }
+  }
+
   absl::Status Check() {
     const std::vector<std::string_view> parts = Split(std::string_view(options_.keys.job), '/');
     if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
       return UsageError(StrCat("--job must be NAMESPACE/NAME and is '", Escaped(options_.keys.job), "'"));
     }
+    if (options_.graph.empty()) options_.graph = GraphOfPod();
     if (options_.graph.empty()) return UsageError("--graph is missing: say which, as trainer-0");
     if (threads_ && (*threads_ < 1 || *threads_ > 1024))
       return UsageError("--threads must be between 1 and 1024");
@@ -122,14 +155,30 @@ class GraphWorkerCommand final : public Command {
       options_.listen = options_.pod_ip.find(':') == std::string::npos ? StrCat(options_.pod_ip, ":0")
                                                                        : StrCat("[", options_.pod_ip, "]:0");
     if (options_.pod_name.empty()) options_.pod_name = HostName();
-    if (token_file_.empty()) return absl::OkStatus();
-    TY_ASSIGN_OR_RETURN(options_.token, ReadFile(token_file_, kMaxTokenBytes));
-    while (!options_.token.empty() && options_.token.back() == '\n') options_.token.pop_back();
-    return options_.token.empty()
-               ? absl::InvalidArgumentError(StrCat("the token file ", token_file_, " is empty"))
-               : absl::OkStatus();
+    if (token_file_.empty()) {
+      options_.token = Variable("TRAINYARD_JOB_TOKEN");
+      return absl::OkStatus();
+    }
+    TY_ASSIGN_OR_RETURN(options_.token, kv::ReadToken(token_file_));
+    return absl::OkStatus();
   }
 
+  // What a pod's status says of its end, where there is a kubelet that reads it.
+  static void WriteTerminationLog(std::string_view message) {
+    const Fd log(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
+    if (log.valid()) WriteAll(log.get(), message, "/dev/termination-log").IgnoreError();
+  }
+
+  static std::string Variable(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  }
+  // As the operator tells a pod which one it is: the group and the index of an AITrainingJob.
+  static std::string GraphOfPod() {
+    const std::string group = Variable("TRAININGJOB_REPLICA_NAME");
+    const std::string index = Variable("TRAININGJOB_REPLICA_INDEX");
+    return group.empty() || index.empty() ? "" : StrCat(group, "-", index);
+  }
   static std::string HostName() {
     char name[256] = {};
     return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";

@@ -1,0 +1,75 @@
+// One graph job of a client: what graph_jobs.h promises of Job and Workers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "client/cluster.h"
+#include "client/graph_jobs.h"
+#include "client/heartbeat.h"
+#include "kv/store.h"
+#include "ps/tables.h"
+
+namespace trainyard::client {
+
+class GraphJob final : public Job {
+ public:
+  // The cluster and the store must outlive it. `heartbeat`: of a foreground job.
+  GraphJob(Cluster& cluster, kv::Store& store, std::string name, const JobOptions& options,
+           std::unique_ptr<Heartbeat> heartbeat);
+
+  ~GraphJob() override;
+
+  // Takes up what the store has of a job that was started.
+  absl::Status TakeUp(const ps::JobMeta& meta);
+
+  const std::string& name() const override { return name_; }
+  absl::StatusOr<Workers*> AddWorkers(std::vector<graph::Graph> graphs,
+                                      const WorkersOptions& options) override;
+  Workers* trainers() override;
+  Workers* pservers() override;
+  absl::Status Load(const std::string& folder, bool allow_missing) override;
+  absl::StatusOr<std::int64_t> Save(const std::string& folder) override;
+  absl::StatusOr<JobStatus> Status() override;
+  absl::Status Wait(absl::Duration timeout) override;
+  absl::Status Stop() override;
+  void LetGo() override { heartbeat_.reset(); }
+
+ private:
+  class Group;
+
+  std::string ObjectName() const;
+  // FailedPrecondition: a side is missing.
+  absl::Status CheckComplete() const;
+  const std::vector<graph::Graph>& PserverGraphs() const;
+  // Puts the job into the store, if that has not been done.
+  absl::Status CreateOnce();
+  absl::Status StartGroup(const Group& group);
+  absl::Status SetReplicas(const Group& group, int replicas);
+  // What the AITrainingJob says of the job, as JobLook promises. Warns when the job waits for something for
+  // long.
+  absl::Status Look();
+  absl::StatusOr<JobSettings> Settings();
+
+  Cluster& cluster_;
+  kv::Store& store_;
+  const std::string name_;
+  const JobOptions options_;
+  const ps::JobKeys keys_;
+  IdSource ids_ = IdSource::Random();
+  std::unique_ptr<Group> trainers_;
+  std::unique_ptr<Group> pservers_;
+  std::string folder_;  // of its checkpoints, below the storage; set when it is created
+  bool created_ = false;
+  std::string told_;  // what Look() said last
+  std::unique_ptr<Heartbeat> heartbeat_;
+};
+
+// Removes what the cluster and the store have of a job. `store` is null if there is no store.
+absl::Status RemoveJob(Cluster& cluster, kv::Store* store, std::string_view name);
+
+}  // namespace trainyard::client

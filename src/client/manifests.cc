@@ -1,0 +1,175 @@
+#include "client/manifests.h"
+
+#include "base/base64.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "client/job_names.h"
+#include "kube/quantity.h"
+
+namespace trainyard::client {
+namespace {
+
+constexpr std::string_view kGroup = "elasticdeeplearning.ai";
+constexpr std::string_view kPartOf = "app.kubernetes.io/part-of";
+
+absl::StatusOr<std::string> CheckAmount(std::string_view what, std::string_view text, bool whole) {
+  if (text.empty()) return std::string();
+  const auto wrong = [&](std::string_view why, std::string_view instead) {
+    return absl::InvalidArgumentError(
+        StrCat(what, ": '", Shortened(Escaped(text), 80), "' ", why, ": write ", instead));
+  };
+  const std::string_view instead = what == "mem" ? "512Mi or 2Gi" : whole ? "a whole number" : "1 or 500m";
+  const absl::StatusOr<kube::Quantity> amount = kube::Quantity::Parse(text);
+  if (!amount.ok()) return wrong("is no amount", instead);
+  if (amount->Sign() < 0) return wrong("is negative", instead);
+  if (whole && *amount != kube::Quantity::FromUnits(amount->Units().value_or(0)))
+    return wrong("is not whole", instead);
+  return amount->Sign() == 0 ? std::string() : amount->Print();
+}
+
+Object Metadata(std::string_view ns, std::string_view name) {
+  return {{"name", name}, {"namespace", ns}, {"labels", Object{{kPartOf, "trainyard"}}}};
+}
+
+Object FromSecret(std::string_view variable, std::string_view secret) {
+  return {{"name", variable},
+          {"valueFrom", Object{{"secretKeyRef", Object{{"name", secret}, {"key", kTokenKey}}}}}};
+}
+
+Object FromField(std::string_view variable, std::string_view path) {
+  return {{"name", variable}, {"valueFrom", Object{{"fieldRef", Object{{"fieldPath", path}}}}}};
+}
+
+Object Variable(std::string_view name, std::string_view value) { return {{"name", name}, {"value", value}}; }
+
+Object ResourcesOf(const graph::Resource& resource) {
+  Object requests;
+  if (!resource.cpu.empty()) requests["cpu"] = resource.cpu;
+  if (!resource.memory.empty()) requests["memory"] = resource.memory;
+  Object limits = requests;
+  limits.erase("cpu");  // a pod that could go faster may
+  if (!resource.gpu.empty()) requests["nvidia.com/gpu"] = limits["nvidia.com/gpu"] = resource.gpu;
+  return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
+}
+
+Object PodTemplate(const PodSettings& pods, Object container) {
+  container["image"] = pods.image;
+  container["volumeMounts"] = Array{MountOf(pods.storage)};
+  return {{"spec",
+           Object{{"containers", Array{std::move(container)}}, {"volumes", Array{VolumeOf(pods.storage)}}}}};
+}
+
+}  // namespace
+
+const kube::Resource& AITrainingJobs() {
+  static const auto* const resource = new kube::Resource{
+      .group = std::string(kGroup), .version = "v1", .plural = "aitrainingjobs", .kind = "AITrainingJob"};
+  return *resource;
+}
+
+absl::StatusOr<graph::Resource> CheckResource(const graph::Resource& resource) {
+  graph::Resource checked;
+  TY_ASSIGN_OR_RETURN(checked.cpu, CheckAmount("cpu", resource.cpu, false));
+  TY_ASSIGN_OR_RETURN(checked.gpu, CheckAmount("gpu", resource.gpu, true));
+  TY_ASSIGN_OR_RETURN(checked.memory, CheckAmount("mem", resource.memory, true));
+  return checked;
+}
+
+std::string_view GroupName(graph::GraphRole role) { return graph::Name(role); }
+
+Document GroupObject(const JobSettings& job, const GroupSettings& group) {
+  const bool pserver = group.role == graph::GraphRole::kPserver;
+  Array env{Variable("TRAINYARD_STORE", job.store_url),
+            Variable("TRAINYARD_JOB", StrCat(job.pods.ns, "/", job.name)),
+            FromField("TRAINYARD_POD_NAME", "metadata.name"), FromField("TRAINYARD_POD_IP", "status.podIP"),
+            FromSecret("TRAINYARD_JOB_TOKEN", StrCat(ObjectName(job.name), "-token"))};
+  if (job.store_has_token) env.push_back(FromSecret("TRAINYARD_ETCD_TOKEN", kStoreName));
+  if (pserver) env.push_back(Variable("TRAINYARD_CHECKPOINT_DIR", job.checkpoints));
+  Array command{job.pods.program, "graph-worker", "--log-level", "info"};
+  if (group.threads != 1) {
+    command.push_back("--threads");
+    command.push_back(Document(std::to_string(group.threads)));
+  }
+  Object out{{"replicas", group.replicas},
+             {"restartPolicy", "OnNodeFailWithExitCode"},
+             {"restartScope", "Pod"},
+             {"completePolicy", pserver ? "None" : "All"},
+             {"template", PodTemplate(job.pods, {{"name", StrCat("aitj-", GroupName(group.role))},
+                                                 {"command", std::move(command)},
+                                                 {"env", std::move(env)},
+                                                 {"resources", ResourcesOf(group.resource)}})}};
+  if (group.restart_limit) out["restartLimit"] = *group.restart_limit;
+  if (group.elastic) {
+    out["edlPolicy"] = "Auto";
+    out["minReplicas"] = group.elastic->least;
+    out["maxReplicas"] = group.elastic->most;
+  }
+  return out;
+}
+
+Document JobObject(const JobSettings& job) {
+  Object metadata = Metadata(job.pods.ns, ObjectName(job.name));
+  metadata["labels"].get_object()[kJobLabel] = job.name;
+  // Whatever a graph ends with is worth another try, but what no restart mends. Pods stay with their logs.
+  return Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                {"kind", AITrainingJobs().kind},
+                {"metadata", std::move(metadata)},
+                {"spec", Object{{"faultTolerant", true},
+                                {"cleanPodPolicy", "None"},
+                                {"restartingExitCode",
+                                 StrCat("1-", kFinalExitCode - 1, ",", kFinalExitCode + 1, "-255")},
+                                {"frameworkType", "trainyard-graph"},
+                                {"replicaSpecs", Object{}}}}};
+}
+
+Document TokenSecret(std::string_view ns, std::string_view name, std::string_view token,
+                     const Document* owner) {
+  Object metadata = Metadata(ns, name);
+  if (owner != nullptr) {
+    metadata["ownerReferences"] = Array{Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                                               {"kind", AITrainingJobs().kind},
+                                               {"name", StringAt(*owner, {"metadata", "name"})},
+                                               {"uid", StringAt(*owner, {"metadata", "uid"})}}};
+  }
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Secret"},
+                {"metadata", std::move(metadata)},
+                {"type", "Opaque"},
+                {"data", Object{{kTokenKey, EncodeBase64(token)}}}};
+}
+
+Document StoreJob(const PodSettings& pods) {
+  Object container{
+      {"name", "aitj-store"},
+      {"command", Array{pods.program, "store", "--path", StrCat(MountPath(pods.storage), "/store/", pods.ns),
+                        "--listen", StrCat(":", kStorePort), "--gateway", StrCat(":", kGatewayPort)}},
+      {"env", Array{FromSecret("TRAINYARD_ETCD_TOKEN", kStoreName)}},
+      {"ports", Array{Object{{"name", StrCat("aitj-", kStorePort)}, {"containerPort", kStorePort}},
+                      Object{{"name", StrCat("aitj-", kGatewayPort)}, {"containerPort", kGatewayPort}}}},
+      {"readinessProbe", Object{{"tcpSocket", Object{{"port", kGatewayPort}}}, {"periodSeconds", 1}}}};
+  return Object{
+      {"apiVersion", AITrainingJobs().ApiVersion()},
+      {"kind", AITrainingJobs().kind},
+      {"metadata", Metadata(pods.ns, kStoreName)},
+      {"spec", Object{{"replicaSpecs",
+                       Object{{"store", Object{{"replicas", 1},
+                                               {"restartPolicy", "Always"},
+                                               {"restartScope", "Pod"},
+                                               {"template", PodTemplate(pods, std::move(container))}}}}}}}};
+}
+
+Document StoreService(std::string_view ns) {
+  const auto port = [](std::string_view name, int number) {
+    return Object{{"name", name}, {"port", number}, {"targetPort", number}};
+  };
+  return Object{
+      {"apiVersion", "v1"},
+      {"kind", "Service"},
+      {"metadata", Metadata(ns, kStoreName)},
+      {"spec", Object{{"selector", Object{{"TrainingJobName", kStoreName}}},
+                      {"ports", Array{port("client", kStorePort), port("gateway", kGatewayPort)}}}}};
+}
+
+std::string StoreUrl(std::string_view ns) { return StrCat("etcd://", kStoreName, ".", ns, ":", kStorePort); }
+
+}  // namespace trainyard::client
