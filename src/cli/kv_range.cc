@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/kv_common.h"
+#include "cli/kv_text.h"
 
 namespace trainyard::cli {
 namespace {
@@ -32,7 +33,8 @@ class KvRange final : public Command {
     return "Examples:\n"
            "  trainyard kv range jobs/\n"
            "  trainyard kv range '' --limit 10 -o wide\n"
-           "  trainyard kv range jobs/ --revision 42 -o json";
+           "  trainyard kv range jobs/ --revision 42 -o json\n"
+           "  trainyard kv range trainyard/jobs/default/test_1/ -o text";
   }
 
   void Declare(Flags& flags) override {
@@ -41,11 +43,12 @@ class KvRange final : public Command {
     flags.Number({.name = "--limit", .value = "N", .help = "At most this many (all)"}, limit_);
     flags.Number({.name = "--revision", .value = "N", .help = "As it was at this revision (the newest)"},
                  revision_);
-    flags.Text({.name = "-o,--output",
-                .value = "FORMAT",
-                .help = "table, wide, json (an object a line) or name (table)",
-                .one_of = {"table", "wide", "json", "name"}},
-               output_);
+    flags.Text(
+        {.name = "-o,--output",
+         .value = "FORMAT",
+         .help = "table, wide, json (an object a line), text (programs of graph jobs too) or name (table)",
+         .one_of = {"table", "wide", "json", "text", "name"}},
+        output_);
   }
 
   absl::Status Run() override {
@@ -61,7 +64,7 @@ class KvRange final : public Command {
       request.limit = std::min(left, kPage);
       TY_ASSIGN_OR_RETURN(const kv::RangeResult page, store->Range(request));
       if (request.revision == 0) request.revision = page.revision;
-      for (const kv::KeyValue& kv : page.kvs) TY_RETURN_IF_ERROR(Add(kv, rows));
+      for (const kv::KeyValue& kv : page.kvs) TY_RETURN_IF_ERROR(Add(*store, kv, rows));
       left -= static_cast<std::int64_t>(page.kvs.size());
       if (page.more && left == 0) std::cerr << "there are more: raise --limit to see them\n";
       if (!page.more || left == 0) break;
@@ -82,7 +85,12 @@ class KvRange final : public Command {
   }
 
   // A row of the table, or printed at once where there is none.
-  absl::Status Add(const kv::KeyValue& kv, std::vector<std::vector<std::string>>& rows) const {
+  absl::Status Add(kv::Store& store, const kv::KeyValue& kv,
+                   std::vector<std::vector<std::string>>& rows) const {
+    if (output_ == "text") {
+      TY_ASSIGN_OR_RETURN(const std::string text, TextOf(store, kv));
+      return Print(text);
+    }
     if (output_ == "json") return Print(ToJson(kv) + "\n");
     if (output_ == "name") return Print(kv.key + "\n");
     if (output_ == "table") {

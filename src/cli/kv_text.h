@@ -1,0 +1,15 @@
+// Values of a store as people read them: programs of graph jobs as text, all else as it is.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kv/store.h"
+
+namespace trainyard::cli {
+
+// The key on a line of its own, and its value below it. Empty: it is a part of a value that is shown with its
+// first key.
+absl::StatusOr<std::string> TextOf(kv::Store& store, const kv::KeyValue& kv);
+
+}  // namespace trainyard::cli
