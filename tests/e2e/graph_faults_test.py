@@ -1,0 +1,224 @@
+"""Graph jobs while their processes are killed, their operator too, and their store is away.
+
+usage: graph_faults_test.py TRAINYARD [unittest arguments]
+"""
+
+import os
+import random
+import signal
+import time
+
+import graph_jobs
+import processes
+from cluster import eventually
+from graph_jobs import GraphJobCase, line_program, write_line
+from tfjob_operators import OperatorProcess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CHAOS = 60  # seconds
+GRAPHS = ("trainer-0", "trainer-1", "pserver-0", "pserver-1")
+
+
+class Faults(GraphJobCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = os.path.join(cls.folder, "line.csv")
+        write_line(cls.data)
+        cls.program, cls.loss = line_program(cls.data)
+
+    def undisturbed(self, passes):
+        """What the same job learns when nothing happens to it."""
+        job = self.start("undisturbed", self.program, passes=passes)
+        self.assertTrue(job.wait(120))
+        values = self.variables(self.program, self.saved(job))
+        job.stop()
+        return values
+
+    def assert_same(self, job, values):
+        for name, value in self.variables(self.program, self.saved(job)).items():
+            graph_jobs.np.testing.assert_allclose(value, values[name], rtol=0, atol=1e-6, err_msg=name)
+
+    def advance(self, outputs, steps):
+        """Reads until the job is so many steps further."""
+        goal = next(outputs).step + steps
+        for output in outputs:
+            if output.step >= goal:
+                return output
+        self.fail("the job ended first")
+
+    def restarts(self, name):
+        return self.object_of(name)["status"].get("restartTotal", 0)
+
+    def test_of_pservers_are_rolled_back_and_leave_no_trace_in_what_is_learnt(self):
+        job = self.start("pservers", self.program, passes=20, checkpoint_every=25)
+        outputs = job.trainers.get(self.loss)
+        for graph in ("pserver-1", "pserver-0"):
+            self.advance(outputs, 60)
+            self.kill("pservers", graph)
+        steps = [output.step for output in outputs if output.graph == "trainer-0"]
+        self.assertEqual(steps, list(range(steps[0], steps[-1] + 1)), "each step comes once")
+        self.assertEqual(job.status().state, "Complete")
+        self.assertEqual(self.restarts("pservers"), 2)
+        self.assert_same(job, self.undisturbed(20))
+
+    def test_of_trainers_let_the_others_go_on(self):
+        job = self.start("trainers", self.program, passes=30)
+        outputs = job.trainers.get(self.loss)
+        self.advance(outputs, 50)
+        self.kill("trainers", "trainer-1")
+        self.advance(outputs, 50)
+        rest = list(outputs)
+        self.assertIn("trainer-1", {output.graph for output in rest}, "it came back")
+        self.assertEqual(job.status().state, "Complete")
+        self.assertLess(float(rest[-1]), 0.1)
+
+    def test_of_one_trainer_do_not_stop_the_others_in_async_mode(self):
+        job = self.start("async", self.program, passes=40, mode="async")
+        outputs = job.trainers.get(self.loss)
+        self.advance(outputs, 50)
+        pid = self.pid("async", "trainer-1")
+        os.kill(pid, signal.SIGSTOP)  # alive for the operator, and silent
+        self.addCleanup(self.resume, pid)
+        seen = [next(outputs).graph for _ in range(300)]
+        self.assertGreater(seen.count("trainer-0"), 200)
+        self.resume(pid)
+        self.assertTrue(list(outputs))
+        self.assertEqual(job.status().state, "Complete")
+
+    @staticmethod
+    def resume(pid):
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    def test_of_the_store_for_less_than_a_lease_are_not_noticed(self):
+        job = self.start("short", self.program, passes=40)
+        outputs = job.trainers.get(self.loss)
+        self.advance(outputs, 20)
+        pids = {graph: self.pid("short", graph) for graph in GRAPHS}
+        self.without_store(0.7)
+        self.advance(outputs, 50)
+        self.assertEqual({graph: self.pid("short", graph) for graph in GRAPHS}, pids)
+        self.assertEqual(self.restarts("short"), 0)
+        list(outputs)
+        self.assert_same(job, self.undisturbed(40))
+
+    def test_of_the_store_for_longer_than_a_lease_stop_the_graphs_and_they_go_on_from_their_checkpoint(self):
+        job = self.start("long", self.program, passes=40, checkpoint_every=25)
+        outputs = job.trainers.get(self.loss)
+        self.advance(outputs, 60)
+        self.without_store(6)
+        self.advance(outputs, 50)
+        list(outputs)
+        self.assertEqual(job.status().state, "Complete")
+        self.assert_same(job, self.undisturbed(40))
+
+    def without_store(self, seconds):
+        """The store neither answers nor forgets for so long."""
+        pod = "trainyard-store-store-0"
+        pid = next(pid for pid, env in processes.with_mark("HOSTNAME", pod).items()
+                   if processes.read("/proc/%d/cmdline" % pid).split(b"\0")[1:2] == [b"store"])
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+
+
+class FaultsOnEtcd(Faults):
+    on_etcd = True
+
+    def without_store(self, seconds):
+        self.etcd.stop()
+        time.sleep(seconds)
+        self.etcd.start()
+
+
+class Chaos(GraphJobCase):
+    """Whatever is killed, every record is used once in each pass, and what was to be learnt is learnt.
+
+    Each record has a row of a table, and the gradient of a row is 1 whenever its record is used, or 1/2 when the step
+    had two contributions. Adagrad sums up the squares, so the sum of a row tells how often it was used: once in each of
+    two passes gives 1/4 + 1/4, 1/4 + 1 or 1 + 1, and nothing else does that does not use it five times or more.
+    """
+
+    flags = ("--no-operator",)
+    records = 4000
+    passes = 2
+    once = (0.5, 1.25, 2.0)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
+        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s",
+                            "crd/aitrainingjobs.elasticdeeplearning.ai")
+        cls.data = os.path.join(cls.folder, "counted.csv")
+        np = graph_jobs.np
+        rng = np.random.default_rng(2)
+        x = rng.normal(size=(cls.records, 4))
+        y = x @ np.array([1.0, -2.0, 0.5, 3.0])
+        with open(cls.data, "w") as file:
+            for i in range(cls.records):
+                file.write("%d,%s,%.6f\n" % (i, ",".join("%.6f" % value for value in x[i]), y[i]))
+
+    def program(self):
+        ty = graph_jobs.ty
+        net = ty.Net("counted", seed=3)
+        row, x, y = net.read(sources=[self.data], format="csv", batch_size=1, shuffle_seed=9,
+                             fields=[ty.Field("row", [1], dtype="i64"), ty.Field("x", [4]), ty.Field("y", [1])])
+        used = net.embedding(row, self.records, 1, weight=ty.Param(name="used", init=ty.Constant(0.0)))
+        error = net.mean(net.square_error_cost(net.fc(x, 1, bias=False, weight=ty.Param(name="weight")), y))
+        net.output(error, every=20)
+        net.minimize(error + net.mean(used), ty.Adagrad(rate=0.5))
+        return net.finish(), error.name
+
+    def test_of_a_minute_changes_nothing_but_the_time_it_takes(self):
+        operator = OperatorProcess(self.cluster)
+        self.addCleanup(lambda: operator.kill())
+        operator.await_ready()
+        program, error = self.program()
+        job = self.start("chaos", program, passes=self.passes, checkpoint_every=40)
+        outputs = job.trainers.get(error)
+        next(outputs)
+        seed = random.randrange(1 << 30)
+        rng = random.Random(seed)
+        killed = {}
+        end = time.monotonic() + CHAOS
+        while time.monotonic() < end and job.status().state not in ("Complete", "Failed"):
+            victim = rng.choice(GRAPHS + ("operator",))
+            killed[victim] = killed.get(victim, 0) + 1
+            if victim == "operator":
+                operator.kill()
+                operator = OperatorProcess(self.cluster)
+            else:
+                self.kill_if_there(victim)
+            time.sleep(rng.uniform(0.2, 2.5))
+        print("seed %d, killed %s" % (seed, killed), flush=True)
+        last = list(outputs)[-1]
+        status = job.status()
+        self.assertEqual(status.state, "Complete", status.reason)
+        values = self.variables(program, self.saved(job))
+        sums = next(value for name, value in values.items() if name.startswith("used") and "moment" in name)
+        wrong = {row: float(value) for row, value in enumerate(sums[:, 0])
+                 if not any(abs(value - sum_) < 1e-3 for sum_ in self.once)}
+        self.assertEqual(wrong, {}, "rows that were not used once in each pass (seed %d)" % seed)
+        graph_jobs.np.testing.assert_allclose(values["weight"][:, 0], [1.0, -2.0, 0.5, 3.0], atol=0.05)
+        self.assertLess(float(last), 0.05)
+
+    def kill_if_there(self, graph):
+        pod = "%s-%s" % (self.object_of("chaos")["metadata"]["name"], graph)
+        for pid, env in processes.with_mark("TRAINYARD_POD_NAME", pod).items():
+            if graph_jobs.is_worker(pid):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+
+class ChaosOnEtcd(Chaos):
+    on_etcd = True
+
+
+if __name__ == "__main__":
+    graph_jobs.main()

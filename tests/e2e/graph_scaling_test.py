@@ -1,0 +1,112 @@
+"""Graph jobs whose trainers and pservers become more and fewer while they run.
+
+usage: graph_scaling_test.py TRAINYARD [unittest arguments]
+"""
+
+import os
+
+import graph_jobs
+from cluster import eventually
+from graph_jobs import GraphJobCase, line_program, write_line
+
+
+class Scaling(GraphJobCase):
+    flags = ("--capacity", "cpu=8,memory=8Gi")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = os.path.join(cls.folder, "line.csv")
+        write_line(cls.data)
+        cls.program, cls.loss = line_program(cls.data)
+
+    def read_until(self, outputs, condition, most=100000):
+        """The outputs up to the first one that meets the condition."""
+        read = []
+        for output in outputs:
+            read.append(output)
+            if condition(output):
+                return read
+            self.assertLess(len(read), most, "it never came")
+        self.fail("the job ended first, after %d outputs" % len(read))
+
+    def test_of_trainers_lets_them_join_and_leave_without_a_loss(self):
+        job = self.start("trainers", self.program, trainers=1, passes=60)
+        outputs = job.trainers.get(self.loss)
+        before = self.read_until(outputs, lambda output: output.step >= 100)
+        job.trainers.scale(3)
+        self.assertEqual(len(job.trainers), 3)
+        joined = self.read_until(outputs, lambda output: output.graph == "trainer-2")
+        later = self.read_until(outputs, lambda output: output.step >= joined[-1].step + 100)
+        self.assertEqual({output.graph for output in later}, {"trainer-0", "trainer-1", "trainer-2"})
+        self.assertLess(float(joined[-1]), float(before[0]) / 2, "what was learnt is still there")
+        job.trainers.scale(2)
+        rest = list(outputs)
+        self.assertEqual({output.graph for output in rest[-20:]}, {"trainer-0", "trainer-1"})
+        status = job.status()
+        self.assertEqual((status.state, status.trainers), ("Complete", 2))
+        # Each step of a trainer is at most a batch of 32 records, and each record of 60 passes is used once.
+        used = len(before) + len(joined) + len(later) + len(rest)
+        self.assertGreaterEqual(used, 60 * 2048 // 32)
+        self.assertEqual(self.object_of("trainers")["status"].get("restartTotal", 0), 0)
+
+    def test_of_pservers_cuts_the_parameters_anew_and_goes_on(self):
+        np = graph_jobs.np
+        job = self.start("pservers", self.program, trainers=2, pservers=2, passes=40, checkpoint_every=50)
+        outputs = job.trainers.get(self.loss)
+        self.read_until(outputs, lambda output: output.step >= 100)
+        job.pservers.scale(3)
+        self.assertEqual(job.status().pservers, 3)
+        self.read_until(outputs, lambda output: output.step >= 400)
+        job.pservers.scale(1)
+        self.read_until(outputs, lambda output: output.step >= 600)
+        job.pservers.scale(2)
+        rest = list(outputs)
+        self.assertEqual((job.status().state, job.status().pservers), ("Complete", 2))
+        self.assertEqual(rest[-1].step, job.status().steps - 1)
+        scaled = self.variables(self.program, self.saved(job))
+        undisturbed = self.start("still", self.program, trainers=2, pservers=2, passes=40)
+        self.assertTrue(undisturbed.wait(120))
+        for name, value in self.variables(self.program, self.saved(undisturbed)).items():
+            np.testing.assert_allclose(scaled[name], value, rtol=0, atol=1e-6, err_msg=name)
+
+    def test_is_left_to_the_load_of_the_cluster_where_that_is_asked_for(self):
+        ty = graph_jobs.ty
+        t_graphs, p_graphs = ty.dist_transpiler(self.program, trainers_num=1, trainer_pass_num=300, pservers_num=1)
+        job = self.yard.init_job("elastic")
+        self.addCleanup(self.remove, "elastic")
+        trainers = job.add_workers(t_graphs, cpu=1, mem="64Mi", least=1, most=3)
+        pservers = job.add_workers(p_graphs, cpu=1, mem="64Mi")
+        pservers.start()
+        trainers.start()
+        outputs = trainers.get(self.loss)
+        self.read_until(outputs, lambda output: output.graph == "trainer-2")
+        # Others want the room.
+        other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "guest"},
+                 "spec": {"containers": [{"name": "main", "image": "none", "command": ["sleep", "600"],
+                                          "resources": {"requests": {"cpu": "5"}}}], "terminationGracePeriodSeconds": 0}}
+        self.cluster.apply(other)
+        self.addCleanup(self.cluster.kubectl, "delete", "pod", "guest", "--now", check=False)
+        eventually(lambda: self.cluster.phase("guest") == "Running", "the guest to have room")
+        self.read_until(outputs, lambda output: output.graph == "trainer-0")
+        with self.assertRaisesRegex(ty.Error, "the cluster's load decides"):
+            trainers.scale(2)
+        rest = list(outputs)
+        self.assertTrue(rest)
+        self.assertEqual(job.status().state, "Complete")
+
+    def test_says_what_cannot_be(self):
+        ty = graph_jobs.ty
+        job = self.start("bounds", self.program, passes=100000)
+        with self.assertRaisesRegex(ty.Error, "a job has between 1 and 10000 trainers, and cannot have 0"):
+            job.trainers.scale(0)
+        with self.assertRaisesRegex(ty.Error, "pservers, and cannot have -1"):
+            job.pservers.scale(-1)
+
+
+class ScalingOnEtcd(Scaling):
+    on_etcd = True
+
+
+if __name__ == "__main__":
+    graph_jobs.main()
