@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   const std::pair<std::string, void (*)(const Settings&, std::vector<Row>&)> parts[] = {
       {"store", EmbeddedStoreRows}, {"watches", WatchRows},   {"etcd", EtcdRows},
       {"client", ClientRows},       {"cluster", ClusterRows}, {"pods", PodRows},
-      {"operator", OperatorRows},   {"aijob", AiJobRows},     {"operator-real", OperatorOnRealRows}};
+      {"operator", OperatorRows},   {"aijob", AiJobRows},     {"operator-real", OperatorOnRealRows},
+      {"graph", GraphRows}};
   Settings settings;
   settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
   std::vector<std::string> wanted;
@@ -47,7 +48,7 @@ int main(int argc, char** argv) {
     } else {
       std::cerr << "unknown argument '" << argv[i]
                 << "': there are --quick, --check, --part "
-                   "store|watches|etcd|client|cluster|pods|operator|aijob|operator-real, "
+                   "store|watches|etcd|client|cluster|pods|operator|aijob|operator-real|graph, "
                    "--json FILE, "
                    "--folder FOLDER, "
                    "--trainyard PROGRAM\n";

@@ -29,12 +29,12 @@ std::string Target(const Row& row) {
   return text;
 }
 
+}  // namespace
+
 double Median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
-
-}  // namespace
 
 void Add(std::vector<Row>& rows, Row row, const absl::StatusOr<double>& figure) {
   if (figure.ok()) {

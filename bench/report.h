@@ -41,6 +41,9 @@ std::string PrintJson(const std::vector<Row>& rows);
 // Runs `work` in `threads` threads for about `time`; `work(thread)` does one operation. Operations a second.
 double Rate(int threads, absl::Duration time, const std::function<void(int)>& work);
 
+// Of numbers that must not be none.
+double Median(std::vector<double> values);
+
 // Measures two things in turns, so that what else the machine does falls on both alike; the median of each.
 struct Pair {
   double figure = 0;
@@ -66,5 +69,6 @@ void PodRows(const Settings& settings, std::vector<Row>& rows);
 void OperatorRows(const Settings& settings, std::vector<Row>& rows);
 void AiJobRows(const Settings& settings, std::vector<Row>& rows);
 void OperatorOnRealRows(const Settings& settings, std::vector<Row>& rows);
+void GraphRows(const Settings& settings, std::vector<Row>& rows);
 
 }  // namespace trainyard::bench
