@@ -1,5 +1,6 @@
 #include "client/graph_job.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/clock.h"
@@ -17,12 +18,26 @@ using graph::GraphRole;
 
 constexpr int kMostWorkers = 10000;
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(200);
+constexpr absl::Duration kTellAfter = absl::Seconds(5);
 
 std::string TokenName(std::string_view object) { return StrCat(object, "-token"); }
 
 // The phases that an AITrainingJob ends in without having succeeded.
 bool IsFailure(std::string_view phase) {
   return phase == "Failed" || phase == "Timeout" || phase == "Preempted" || phase == "NodeFail";
+}
+
+// Of all pservers that the job has had.
+absl::StatusOr<std::vector<std::string>> CheckpointFiles(kv::Store& store, const ps::JobKeys& keys) {
+  TY_ASSIGN_OR_RETURN(const kv::RangeResult pointers,
+                      store.Range({.range = kv::KeyRange::Prefix(keys.Checkpoint(""))}));
+  std::vector<std::string> files;
+  for (const kv::KeyValue& kv : pointers.kvs) {
+    const absl::StatusOr<ps::GraphCheckpoints> kept = ps::DecodeCheckpoints(kv.value);
+    if (!kept.ok()) continue;  // the job goes, whatever somebody wrote there
+    for (const ps::Checkpoint& checkpoint : kept->kept) files.push_back(checkpoint.file);
+  }
+  return files;
 }
 
 absl::Status CheckWorkers(const std::vector<graph::Graph>& graphs, const WorkersOptions& options) {
@@ -123,6 +138,8 @@ GraphJob::~GraphJob() = default;
 Workers* GraphJob::trainers() { return trainers_.get(); }
 Workers* GraphJob::pservers() { return pservers_.get(); }
 
+absl::Status GraphJob::WasKilled() const { return absl::NotFoundError(StrCat("job ", name_, " was killed")); }
+
 std::string GraphJob::ObjectName() const { return client::ObjectName(name_); }
 
 absl::Status GraphJob::TakeUp(const ps::JobMeta& meta) {
@@ -130,7 +147,7 @@ absl::Status GraphJob::TakeUp(const ps::JobMeta& meta) {
   for (const GraphRole role : {GraphRole::kTrainer, GraphRole::kPserver}) {
     const bool trainer = role == GraphRole::kTrainer;
     GroupSettings settings{.role = role, .replicas = trainer ? meta.trainers : meta.pservers};
-    if (trainer && meta.most_trainers > meta.trainers)
+    if (trainer && meta.most_trainers > meta.least_trainers)
       settings.elastic = GroupSettings::Bounds{meta.least_trainers, meta.most_trainers};
     std::unique_ptr<Group>& group = trainer ? trainers_ : pservers_;
     group = std::make_unique<Group>(*this, std::move(settings), std::vector<graph::Graph>());
@@ -226,17 +243,25 @@ absl::Status GraphJob::SetReplicas(const Group& group, int replicas) {
 
 absl::Status GraphJob::Look() {
   const absl::StatusOr<Document> object = cluster_.Get(AITrainingJobs(), ObjectName());
-  if (kube::IsNotFound(object.status())) return absl::NotFoundError(StrCat("job ", name_, " was killed"));
+  if (kube::IsNotFound(object.status())) return WasKilled();
   if (!object.ok()) return object.status();
   const std::string_view phase = StringAt(*object, {"status", "phase"});
   if (IsFailure(phase))
     return absl::FailedPreconditionError(StrCat("job ", name_, " has ended as ", PhaseOf(*object)));
   if (phase == "Succeed") return absl::OutOfRangeError(StrCat("job ", name_, " is complete"));
-  std::string now = PhaseOf(*object);
-  if (phase != "Running" && now != told_ && !phase.empty())
-    log::Info("the job waits", {{"job", name_}, {"phase", now}});
-  told_ = std::move(now);
+  TellOfWaiting(phase == "Running" ? "" : PhaseOf(*object));
   return absl::OkStatus();
+}
+
+void GraphJob::TellOfWaiting(std::string phase) {
+  if (phase != waits_) {
+    waits_ = std::move(phase);
+    waits_since_ = Clock::System().Steady();
+    return;
+  }
+  if (waits_.empty() || waits_ == told_ || Clock::System().Steady() - waits_since_ < kTellAfter) return;
+  log::Warn("the job waits", {{"job", name_}, {"phase", waits_}});
+  told_ = waits_;
 }
 
 absl::StatusOr<JobStatus> GraphJob::Status() {
@@ -244,8 +269,10 @@ absl::StatusOr<JobStatus> GraphJob::Status() {
     return JobStatus{.trainers = trainers_ == nullptr ? 0 : trainers_->count(),
                      .pservers = pservers_ == nullptr ? 0 : pservers_->count()};
   }
-  TY_ASSIGN_OR_RETURN(const ps::StoredMeta stored, ps::GetMeta(store_, keys_));
-  const ps::JobMeta& meta = stored.meta;
+  const absl::StatusOr<ps::StoredMeta> stored = ps::GetMeta(store_, keys_);
+  if (absl::IsNotFound(stored.status())) return WasKilled();
+  if (!stored.ok()) return stored.status();
+  const ps::JobMeta& meta = stored->meta;
   JobStatus status{.state = meta.state,
                    .reason = meta.reason,
                    .trainers = meta.trainers,
@@ -285,7 +312,15 @@ absl::Status RemoveJob(Cluster& cluster, kv::Store* store, std::string_view name
   TY_RETURN_IF_ERROR(cluster.Delete(AITrainingJobs(), object));
   TY_RETURN_IF_ERROR(cluster.Delete(kube::Resource::Secrets(), TokenName(object)));
   if (store == nullptr) return absl::OkStatus();
-  return ps::DeleteJob(*store, {StrCat(cluster.ns(), "/", name)});
+  const ps::JobKeys keys{StrCat(cluster.ns(), "/", name)};
+  TY_ASSIGN_OR_RETURN(const std::vector<std::string> files, CheckpointFiles(*store, keys));
+  TY_RETURN_IF_ERROR(ps::DeleteJob(*store, keys));
+  for (const std::string& file : files) {
+    std::error_code unseen;  // from this machine
+    std::filesystem::remove(file, unseen);
+    std::filesystem::remove(std::filesystem::path(file).parent_path(), unseen);  // once it is empty
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace trainyard::client

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/ids.h"
 #include "client/cluster.h"
 #include "client/graph_jobs.h"
@@ -53,6 +54,8 @@ class GraphJob final : public Job {
   // What the AITrainingJob says of the job, as JobLook promises. Warns when the job waits for something for
   // long.
   absl::Status Look();
+  void TellOfWaiting(std::string phase);
+  absl::Status WasKilled() const;
   absl::StatusOr<JobSettings> Settings();
 
   Cluster& cluster_;
@@ -65,7 +68,10 @@ class GraphJob final : public Job {
   std::unique_ptr<Group> pservers_;
   std::string folder_;  // of its checkpoints, below the storage; set when it is created
   bool created_ = false;
-  std::string told_;  // what Look() said last
+  // What the AITrainingJob waits for, since when Look() has seen it, and of what people were told.
+  std::string waits_;
+  SteadyTime waits_since_;
+  std::string told_;
   std::unique_ptr<Heartbeat> heartbeat_;
 };
 

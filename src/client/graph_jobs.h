@@ -102,8 +102,8 @@ class Job {
   virtual absl::StatusOr<JobStatus> Status() = 0;
   // Until it is complete. DeadlineExceeded: it is not yet. Others: why it failed.
   virtual absl::Status Wait(absl::Duration timeout) = 0;
-  // Ends it if it runs, and removes it from the cluster and from the store. Its checkpoints stay where they
-  // are until another job of that name begins.
+  // Ends it if it runs, and removes it from the cluster and from the store, and its checkpoints if this
+  // machine sees them.
   virtual absl::Status Stop() = 0;
   // This client goes: a foreground job ends now, a background job goes on.
   virtual void LetGo() = 0;

@@ -15,10 +15,10 @@ constexpr std::size_t kMostCharacters = 50;
 }  // namespace
 
 absl::Status CheckJobName(std::string_view name) {
-  const std::string_view problem = name.empty() ? "is empty" : kube::FindLabelValueProblem(name);
-  if (problem.empty()) return absl::OkStatus();
+  if (!name.empty() && kube::FindLabelValueProblem(name).empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat("the job's name '", Shortened(Escaped(name), 80), "' ", problem, ": call it mnist, or test_1"));
+      StrCat("the job's name '", Shortened(Escaped(name), 80),
+             "' must be 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends"));
 }
 
 std::string ObjectName(std::string_view job) {

@@ -110,6 +110,14 @@ TEST(ObservePod, DoesNotTakeAnEndForSuccessThatCameAfterItWasToldToGo) {
   EXPECT_FALSE(ended("2024-05-01T10:00:05Z"));
 }
 
+TEST(ObservePod, HasWhatTheProgramSaidOfItsEnd) {
+  const job::PodView pod = Observe(
+      kNode,
+      R"({"phase":"Failed","containerStatuses":[{"name":"tensorflow","state":{"terminated":{"exitCode":3,"reason":"Error","message":"no data in /x\nmore"}}}]})");
+  ASSERT_TRUE(pod.end.has_value());
+  EXPECT_EQ(pod.end->message, "no data in /x");
+}
+
 TEST(ObservePod, KnowsWhenItShouldBeGone) {
   const job::PodView pod =
       Observe(kNode, "{}", R"(,"deletionTimestamp":"2024-05-01T10:00:30Z","deletionGracePeriodSeconds":30)");

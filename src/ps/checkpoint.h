@@ -83,9 +83,9 @@ struct OldLayout {
 
 // What a graph of a new layout needs of the files of an old one: each persistable variable put together from
 // the pieces that the old graphs had, in memory of its own. `variables` are those of the new graph, with
-// their slices, and `pservers` is how many there are now. kShare may be missing: the server sets it.
-// NotFound: a piece is missing, and which. InvalidArgument: a variable has other dims or another type than it
-// had.
+// their slices, and `pservers` is how many there are now; a graph that has everything whole, as a program
+// that was not transpiled has, is a layout of one. kShare may be missing: the server sets it. NotFound: a
+// piece is missing, and which. InvalidArgument: a variable has other dims or another type than it had.
 absl::StatusOr<std::map<std::string, graph::Tensor>> Recut(const std::vector<graph::Var>& variables,
                                                            int pservers, const OldLayout& old);
 

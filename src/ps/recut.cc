@@ -84,7 +84,11 @@ class Recutter {
     if (var.slice) return Assemble(var, var.slice->of, var.slice->whole, var.slice->offset);
     const PieceName piece = ParsePiece(var.name);
     // Of a table, only what is shaped as it is is cut as it is.
-    if (piece.shard && shards_.contains(piece.stem)) return GatherRows(var, piece.stem, *piece.shard);
+    if (piece.shard && shards_.contains(piece.stem))
+      return GatherRows(var, shards_.at(piece.stem), *piece.shard);
+    if (piece.shard && IsTable(piece.stem, var.type.dims))
+      return GatherRows(var, {{0, cut_.at(piece.stem).parts[0].tensor}}, *piece.shard);
+    if (!piece.shard && shards_.contains(var.name)) return GatherRows(var, shards_.at(var.name), 0);
     if (cut_.contains(var.name)) return Assemble(var, var.name, var.type.dims, 0);
     // Each piece had one of its own, and they are all alike.
     const auto found = pieces_.find(piece.stem);
@@ -94,6 +98,17 @@ class Recutter {
   }
 
  private:
+  using Shards = std::map<int, Tensor>;  // by pserver
+
+  // Whether it was whole, and is cut into shards of these dims now.
+  bool IsTable(const std::string& name, const graph::Dims& shard) const {
+    const auto found = cut_.find(name);
+    if (found == cut_.end() || old_.mains.size() != 1) return false;
+    const graph::Dims& whole = found->second.whole;
+    return whole.rank() == shard.rank() && whole.rank() > 0 && whole[0] > shard[0] &&
+           (whole[0] + pservers_ - 1) / pservers_ == shard[0];
+  }
+
   absl::Status ReadGraph(int number) {
     const graph::Program& main = old_.mains[static_cast<std::size_t>(number)];
     const std::optional<graph::Dims> shard_dims = FindShardDims(main, number);
@@ -163,14 +178,13 @@ class Recutter {
 
   // Row k of shard J is row k * pservers + J of the table. Rows beyond the table's end, which shards have so
   // that all are of one size, are whatever they were, or zero.
-  absl::StatusOr<Tensor> GatherRows(const Var& var, const std::string& table, int shard) const {
-    const auto& old_shards = shards_.at(table);
+  absl::StatusOr<Tensor> GatherRows(const Var& var, const Shards& old_shards, int shard) const {
     const auto count = static_cast<std::int64_t>(old_.mains.size());
     if (static_cast<std::int64_t>(old_shards.size()) < count) {
       std::int64_t first = 0;
       while (old_shards.contains(static_cast<int>(first))) ++first;
-      return Missing(table, ".pserver_", first, " is in none of the old checkpoints, and ", var.name,
-                     " needs rows of it");
+      return Missing(ParsePiece(var.name).stem, ".pserver_", first,
+                     " is in none of the old checkpoints, and ", var.name, " needs rows of it");
     }
     const graph::Dims& dims = var.type.dims;
     for (const auto& [number, from] : old_shards) {
@@ -199,9 +213,9 @@ class Recutter {
 
   const int pservers_;
   const OldLayout& old_;
-  std::map<std::string, Parts, std::less<>> cut_;                     // by the whole variable's name
-  std::map<std::string, std::map<int, Tensor>, std::less<>> shards_;  // by the table's name
-  std::map<std::string, Tensor, std::less<>> pieces_;                 // by stem: the first one's
+  std::map<std::string, Parts, std::less<>> cut_;      // by the whole variable's name
+  std::map<std::string, Shards, std::less<>> shards_;  // by the table's name
+  std::map<std::string, Tensor, std::less<>> pieces_;  // by stem: the first one's
 };
 
 }  // namespace

@@ -123,6 +123,33 @@ TEST(Recut, PutsEveryElementWhereTheNewLayoutHasIt) {
   }
 }
 
+// A program that was not transpiled has everything whole: what an executor saves and loads.
+TEST(Recut, CutsAWholeProgramsVariablesAndPutsThemTogetherAgain) {
+  for (const int pservers : {1, 2, 3, 5}) {
+    SCOPED_TRACE(StrCat(pservers, " pservers"));
+    const graph::Programs programs =
+        MakeSmallNet({.optimizer = {.update = graph::Adam()}, .table_rows = kTableRows});
+    const graph::Graphs graphs =
+        MakeGraphs(programs, {.trainers = 2, .pservers = pservers, .min_block_elements = 2});
+    OldLayout whole{.mains = {programs.main}};
+    CheckpointData& data = whole.data.emplace_back();
+    for (const graph::Var& var : programs.main.main().vars) {
+      if (var.persistable) data.variables[var.name] = CutByHand(var, 0, 1);
+    }
+    for (const graph::Graph& pserver : graphs.pservers) {
+      const auto cut = Recut(pserver.main.main().vars, pservers, whole);
+      ASSERT_TRUE(cut.ok()) << cut.status();
+      for (const auto& [name, wanted] : DataOf(pserver, pservers).variables) {
+        if (name != graph::kShare) ExpectSame<float>(cut->at(name), wanted, name);
+      }
+    }
+    const auto together = Recut(programs.main.main().vars, 1, LayoutOf(graphs));
+    ASSERT_TRUE(together.ok()) << together.status();
+    EXPECT_EQ(together->size(), data.variables.size());
+    for (const auto& [name, wanted] : data.variables) ExpectSame<float>(together->at(name), wanted, name);
+  }
+}
+
 TEST(Recut, WorksOnSlicesShardsWholesAndAccumulators) {
   // That the network of the other tests has all of them.
   std::set<std::string> names;

@@ -70,7 +70,7 @@ class Jobs(LineCase):
         self.assertNotIn("victim", self.cluster.kubectl("get", "secrets,pods,services").stdout)
         with self.assertRaisesRegex(graph_jobs.ty.Error, "there is no job victim in namespace default"):
             self.yard.kill("victim")
-        with self.assertRaisesRegex(graph_jobs.ty.Error, "there is no job default/victim"):
+        with self.assertRaisesRegex(graph_jobs.ty.Error, "job victim was killed"):
             job.status()
 
     def test_say_what_is_wrong_before_anything_is_made(self):

@@ -168,6 +168,9 @@ class ClusterInProcess final : public Cluster {
 
   absl::Status StartNodes(const Access& access) {
     TY_RETURN_IF_ERROR(RemoveOldNodes());
+    std::error_code error;
+    std::filesystem::create_directories(options_.home.Storage(), error);
+    if (error) return ErrnoStatus(error.value(), StrCat("cannot make the folder ", options_.home.Storage()));
     node_recorder_ = NewRecorder(*api_, clock_, "kubelet");
     node_events_ = std::make_unique<NodeEvents>(*node_recorder_);
     node::NodeAgentOptions options{.home = options_.home.root,
@@ -182,10 +185,11 @@ class ClusterInProcess final : public Cluster {
                                        },
                                    .events = node_events_.get()};
     for (int number = 1; number <= options_.nodes; ++number) {
-      options.nodes.push_back({.name = NodeName(number),
-                               .labels = {},
-                               .annotations = {{std::string(kube::kStorageAnnotation), options_.home.Storage()}},
-                               .capacity = options_.capacity});
+      options.nodes.push_back(
+          {.name = NodeName(number),
+           .labels = {},
+           .annotations = {{std::string(kube::kStorageAnnotation), options_.home.Storage()}},
+           .capacity = options_.capacity});
     }
     TY_ASSIGN_OR_RETURN(nodes_, node::NodeAgent::Start(*api_, clock_, std::move(options)));
     for (const std::string& shortcoming : nodes_->shortcomings()) log::Warn(shortcoming);

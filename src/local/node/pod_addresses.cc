@@ -10,6 +10,9 @@ constexpr std::uint16_t kLast = 65534;
 
 }  // namespace
 
+PodAddresses::PodAddresses(std::uint32_t seed)
+    : second_(16 + seed % 64), next_(static_cast<std::uint16_t>(kFirst + seed / 64 % kLast)) {}
+
 std::string PodAddresses::Print(std::uint16_t number) const {
   return StrCat("127.", second_, ".", number >> 8, ".", number & 255);
 }

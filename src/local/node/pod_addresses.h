@@ -13,8 +13,9 @@ namespace trainyard::local::node {
 // machine hardly meet. Not thread-safe.
 class PodAddresses {
  public:
-  // 127.16.0.0/16 … 127.79.0.0/16; the seed says which. Services have theirs above.
-  explicit PodAddresses(std::uint32_t seed) : second_(16 + seed % 64) {}
+  // 127.16.0.0/16 … 127.79.0.0/16; the seed says which, and where in it the first is. Services have theirs
+  // above.
+  explicit PodAddresses(std::uint32_t seed);
 
   // The pod's address, the same each time. One that was released is given out again as late as possible.
   // Nothing: all are taken.
@@ -27,7 +28,7 @@ class PodAddresses {
   std::string Print(std::uint16_t number) const;
 
   std::uint32_t second_;
-  std::uint16_t next_ = 1;
+  std::uint16_t next_;
   std::map<std::string, std::uint16_t> by_pod_;
   std::map<std::uint16_t, std::string> by_number_;
 };

@@ -24,6 +24,11 @@ TEST(PodAddresses, DifferBetweenClusters) {
   EXPECT_NE(PodAddresses(1).Allocate("p"), PodAddresses(2).Allocate("p"));
 }
 
+TEST(PodAddresses, OfTwoClustersThatHaveTheSameNetworkBeginApart) {
+  EXPECT_NE(PodAddresses(5).Allocate("p"), PodAddresses(5 + 64 * 1000).Allocate("p"));
+  EXPECT_TRUE(PodAddresses(0xffffffff).Allocate("p"));
+}
+
 TEST(PodAddresses, AreTakenOverFromPodsThatRun) {
   PodAddresses addresses(0);
   EXPECT_TRUE(addresses.Take("old", "127.16.0.1"));
