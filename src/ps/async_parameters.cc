@@ -61,7 +61,7 @@ class AsyncParameters final : public Parameters {
     {
       const MutexLock lock(mu_);
       box = &senders_[request.caller().sender()].boxes[request.name()];
-      if (request.step() <= box->applied) return absl::OkStatus();
+      if (box->Has(request)) return absl::OkStatus();
       TY_ASSIGN_OR_RETURN(const Inbox::Verdict verdict,
                           box->inbox.Expect(request, message, piece.update->type, box->value));
       if (verdict == Inbox::Verdict::kRepeat) return absl::OkStatus();
@@ -71,8 +71,9 @@ class AsyncParameters final : public Parameters {
     {
       const MutexLock lock(mu_);
       box->inbox.Arrived(request);
-      if (!box->inbox.Whole(request.step()) || box->applied >= request.step()) return absl::OkStatus();
+      if (!box->inbox.Whole(request.step()) || box->Has(request)) return absl::OkStatus();
       box->applied = request.step();
+      box->attempt = AttemptOf(request.caller());
       Sender& sender = senders_[request.caller().sender()];
       moves_on = request.step() > sender.step;
       if (moves_on) {
@@ -128,6 +129,13 @@ class AsyncParameters final : public Parameters {
     Inbox inbox;
     graph::Value value;
     std::int64_t applied = -1;
+    Attempt attempt;  // that it was applied of
+
+    // A later attempt may have other records in the same step: those count too.
+    bool Has(const wire::PushRequest& request) const {
+      const Attempt other = AttemptOf(request.caller());
+      return other < attempt || (other == attempt && request.step() <= applied);
+    }
   };
   struct Sender {
     std::map<std::string, Box, std::less<>> boxes;

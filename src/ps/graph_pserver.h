@@ -88,13 +88,14 @@ class GraphPserver final : public Pserver {
   absl::Status Finish();
   void AnswerIdle(const absl::Status& status);
   void RouseIdle();
-  // Calls all other pservers, does `meanwhile`, and waits until they have answered or a generation later than
-  // `until` has begun.
+  // Calls all other pservers, does `meanwhile`, and waits until they have answered or a later generation has
+  // begun: any, or, `to_the_end`, one that goes back and so undoes whatever was half done.
   struct Telling {
     std::string method;
     absl::Duration timeout = absl::Seconds(5);
-    std::int64_t until = 0;
+    std::int64_t generation = 0;
     int pservers = 0;
+    bool to_the_end = false;
     std::function<void()> meanwhile = [] {};
   };
   template <typename Request>
@@ -130,10 +131,15 @@ class GraphPserver final : public Pserver {
 
   std::atomic<std::int64_t> generation_ = 0;
   std::atomic<std::int64_t> newest_generation_ = 0;  // that the store has told of
+  std::atomic<std::int64_t> newest_back_ = 0;        // of those that went back
   std::atomic<std::int64_t> last_checkpoint_ = -1;
   std::atomic<bool> writing_ = false;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> between_ = false;  // two generations: what is here is of neither
+
+  // Held while checkpoints are published or forgotten, so that none of an undone step comes after that.
+  Mutex publish_mu_;
+  std::int64_t taken_back_ TY_GUARDED_BY(publish_mu_) = 0;  // the generation that went back last, here
 
   Mutex mu_;
   CondVar changed_;

@@ -30,13 +30,13 @@ std::size_t PartsOf(std::size_t bytes) {
 
 absl::StatusOr<Inbox::Verdict> Inbox::Expect(const wire::PushRequest& request, const Unpacked& message,
                                              const graph::VarType& type, graph::Value& value) {
-  if (request.caller().incarnation() < incarnation_)
+  if (AttemptOf(request.caller()) < attempt_)
     return absl::AbortedError(StrCat("a later ", request.caller().sender(), " has sent ", request.name()));
-  if (request.step() != step_ || request.caller().incarnation() != incarnation_) {
+  if (!IsOf(request)) {
     absl::Status made = MakeRoom(request.tensor(), type, value);
     if (!made.ok()) return Annotate(made, StrCat("gradient ", request.name()));
     step_ = request.step();
-    incarnation_ = request.caller().incarnation();
+    attempt_ = AttemptOf(request.caller());
     here_.assign(PartsOf(BytesOf(value)), false);
     missing_ = here_.size();
   }
@@ -57,9 +57,7 @@ absl::Status Inbox::Copy(const wire::PushRequest& request, const Unpacked& messa
 void Inbox::Arrived(const wire::PushRequest& request) {
   const std::size_t part = static_cast<std::size_t>(request.offset()) / kFrameBytes;
   // The gradient may have been begun anew while the part was copied.
-  if (request.step() != step_ || request.caller().incarnation() != incarnation_ || part >= here_.size() ||
-      here_[part])
-    return;
+  if (!IsOf(request) || part >= here_.size() || here_[part]) return;
   here_[part] = true;
   --missing_;
 }

@@ -13,13 +13,22 @@ namespace trainyard::ps {
 
 // Bookkeeping of one gradient of one sender. The elements lie in a value of the owner's, which keeps its
 // memory from step to step. Not thread-safe but where said.
+// One time that a trainer has joined: what it sends after that may be made of other records than what it sent
+// before, though the step is the same.
+struct Attempt {
+  std::int64_t incarnation = 0;
+  std::int64_t attempt = 0;
+  auto operator<=>(const Attempt&) const = default;
+};
+inline Attempt AttemptOf(const wire::Caller& caller) { return {caller.incarnation(), caller.attempt()}; }
+
 class Inbox {
  public:
   // Where a part belongs, once it is known to be wanted.
   enum class Verdict { kWanted, kRepeat };
-  // Begins the gradient anew if the part is of a later step or incarnation than what is there, and says
-  // whether the part is still missing. InvalidArgument: it is none of this gradient. Aborted: a later
-  // incarnation has sent.
+  // Begins the gradient anew if the part is of another step or a later attempt than what is there, and says
+  // whether the part is still missing. InvalidArgument: it is none of this gradient. Aborted: a later attempt
+  // has sent.
   absl::StatusOr<Verdict> Expect(const wire::PushRequest& request, const Unpacked& message,
                                  const graph::VarType& type, graph::Value& value);
   // Copies a wanted part to its place; several parts may be copied at once.
@@ -33,8 +42,12 @@ class Inbox {
   void Clear() { *this = Inbox(); }
 
  private:
+  bool IsOf(const wire::PushRequest& request) const {
+    return request.step() == step_ && AttemptOf(request.caller()) == attempt_;
+  }
+
   std::int64_t step_ = -1;
-  std::int64_t incarnation_ = 0;
+  Attempt attempt_;
   std::vector<bool> here_;
   std::size_t missing_ = 0;
 };

@@ -71,8 +71,11 @@ absl::StatusOr<Seat*> Lead::Find(int trainer, std::int64_t incarnation) {
   return &seat;
 }
 
-absl::StatusOr<JoinAnswer> Lead::Join(int trainer, std::int64_t incarnation, std::int64_t records) {
+absl::StatusOr<JoinAnswer> Lead::Join(int trainer, std::int64_t incarnation, std::int64_t records,
+                                      std::int64_t attempt) {
   TY_ASSIGN_OR_RETURN(Seat* const seat, Find(trainer, incarnation));
+  if (incarnation == seat->incarnation && attempt < seat->attempt)
+    return absl::AbortedError(StrCat(NameOf(trainer), " has joined again since"));
   if (records < 1)
     return absl::FailedPreconditionError(StrCat(NameOf(trainer), " finds no records: is its data there?"));
   if (state_.records != 0 && state_.records != records) {
@@ -82,6 +85,7 @@ absl::StatusOr<JoinAnswer> Lead::Join(int trainer, std::int64_t incarnation, std
   }
   state_.records = records;
   seat->incarnation = incarnation;
+  seat->attempt = attempt;
   seat->seen = true;
   seat->awaited = false;
   seat->member = true;
@@ -117,9 +121,10 @@ void Lead::Leave(int trainer, std::int64_t incarnation) {
   if ((*seat)->incarnation == incarnation) (*seat)->member = false;
 }
 
-absl::Status Lead::Contribute(int trainer, std::int64_t incarnation, std::int64_t step, const Share& used) {
+absl::Status Lead::Contribute(int trainer, std::int64_t incarnation, std::int64_t step, const Share& used,
+                              std::int64_t attempt) {
   TY_ASSIGN_OR_RETURN(Seat* const seat, Find(trainer, incarnation));
-  if (incarnation != seat->incarnation || !seat->member)
+  if (incarnation != seat->incarnation || attempt != seat->attempt || !seat->member)
     return absl::AbortedError(StrCat(NameOf(trainer), " has not joined: join again"));
   const std::int64_t open = state_.mode == graph::SyncMode::kAsync ? seat->step : state_.step;
   if (step < open || (step == open && seat->contributed)) return absl::OkStatus();

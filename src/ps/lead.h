@@ -34,6 +34,7 @@ namespace trainyard::ps {
 struct Seat {
   std::map<std::int64_t, Ranges> left;  // places that are its own and not used yet, by pass
   std::int64_t incarnation = 0;         // of the one that joined last
+  std::int64_t attempt = 0;             // how often that one had joined
   std::int64_t step = 0;                // async: its own steps
   bool seen = false;                    // has ever joined
   bool awaited = false;                 // is alive and will join: no step is complete before it has
@@ -71,14 +72,16 @@ class Lead {
   // A trainer has come, or has come again: what an earlier incarnation of it had not contributed it does
   // again. FailedPrecondition: it counts other records than the others. Aborted: a later incarnation has
   // joined. NotFound: the job has no such trainer (any more).
-  absl::StatusOr<JoinAnswer> Join(int trainer, std::int64_t incarnation, std::int64_t records);
+  absl::StatusOr<JoinAnswer> Join(int trainer, std::int64_t incarnation, std::int64_t records,
+                                  std::int64_t attempt = 1);
   // It is alive and was a member before the lead began anew.
   void Await(int trainer);
   // Its lease has ended. A contribution that it made still counts.
   void Leave(int trainer, std::int64_t incarnation);
   // Its gradients of `step` are on all pservers. Told twice is told once. Aborted: it is not of this time any
   // more.
-  absl::Status Contribute(int trainer, std::int64_t incarnation, std::int64_t step, const Share& used);
+  absl::Status Contribute(int trainer, std::int64_t incarnation, std::int64_t step, const Share& used,
+                          std::int64_t attempt = 1);
   // More to do, or done: then no step waits for this trainer any more. Aborted: it was told that it is done,
   // and there is something to do again: the job has gone on meanwhile, so it joins again.
   absl::StatusOr<JoinAnswer> NextShare(int trainer, std::int64_t incarnation);

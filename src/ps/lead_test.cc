@@ -22,6 +22,17 @@ JoinAnswer Joined(Lead& lead, int trainer, std::int64_t incarnation = 1, std::in
   return answer.value_or(JoinAnswer());
 }
 
+TEST(Lead, TakesNothingOfATrainerFromBeforeItJoinedAgain) {
+  Lead lead(graph::SyncMode::kSync, 1, 1);
+  ASSERT_TRUE(lead.Join(0, 1, 10, 1).ok());
+  const absl::StatusOr<JoinAnswer> share = lead.NextShare(0, 1);
+  ASSERT_TRUE(share.ok());
+  ASSERT_TRUE(lead.Join(0, 1, 10, 2).ok());
+  EXPECT_TRUE(absl::IsAborted(lead.Contribute(0, 1, 0, {0, {{0, 1}}}, 1)));
+  EXPECT_TRUE(absl::IsAborted(lead.Join(0, 1, 10, 1).status()));
+  EXPECT_TRUE(lead.Contribute(0, 1, 0, {0, {{0, 1}}}, 2).ok());
+}
+
 TEST(Lead, WaitsForEveryTrainerBeforeTheFirstStep) {
   Lead lead(SyncMode::kSync, 2, 1);
   const JoinAnswer first = Joined(lead, 0);

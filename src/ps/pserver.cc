@@ -1,6 +1,7 @@
 // A pserver's beginning and end, and what the store tells it in between.
 #include "ps/pserver.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -57,6 +58,7 @@ absl::Status GraphPserver::Begin() {
   mode_ = meta.mode;
   generation_ = meta.generation;
   newest_generation_ = meta.generation;
+  newest_back_ = meta.rolled_back_in;
   TY_RETURN_IF_ERROR(TakeState(meta));
   meta_ = meta;
   TY_RETURN_IF_ERROR(Serve());
@@ -140,7 +142,9 @@ void GraphPserver::OnMeta(const JobMeta& meta) {
     return End(absl::OkStatus());
   }
   if (!is_lead_) return;
-  if (meta.generation > newest_generation_) newest_generation_ = meta.generation;
+  // Only here are they changed, by one thread.
+  newest_back_ = std::max(newest_back_.load(), meta.rolled_back_in);
+  newest_generation_ = std::max(newest_generation_.load(), meta.generation);
   lead_thread_->Post([this, meta] {
     asked_ = std::max(asked_, meta.checkpoints_asked);
     answered_ = std::max(answered_, meta.checkpoints_made);

@@ -1,7 +1,9 @@
 // When a pserver writes its checkpoints: at steps that are the same for all, beside its work, and when
 // somebody asks.
 #include <algorithm>
+#include <filesystem>
 #include <future>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -44,7 +46,15 @@ absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot sn
   std::vector<std::string> pservers = {options_.graph};
   for (int i = 0; i < meta.pservers && mode_ == graph::SyncMode::kSync; ++i)
     pservers.push_back(GraphId(GraphRole::kPserver, i));
-  TY_RETURN_IF_ERROR(PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint, pservers));
+  {
+    const MutexLock lock(publish_mu_);
+    if (meta.rolled_back_in != taken_back_) {  // of steps that were undone while it was written
+      std::error_code gone;
+      std::filesystem::remove(checkpoint.file, gone);
+      return absl::OkStatus();
+    }
+    TY_RETURN_IF_ERROR(PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint, pservers));
+  }
   if (is_lead_ && meta.previous) return ForgetSurplusCheckpoints(store_, options_.keys, meta);
   return absl::OkStatus();
 }
@@ -60,7 +70,7 @@ absl::Status GraphPserver::WriteEverywhere() {
   request.set_step(parameters_->step());
   TY_RETURN_IF_ERROR(TellOthers({.method = "Checkpoint",
                                  .timeout = absl::Minutes(10),
-                                 .until = generation_,
+                                 .generation = generation_,
                                  .pservers = meta_.pservers},
                                 request));
   return meta_.previous ? ForgetSurplusCheckpoints(store_, options_.keys, meta_) : absl::OkStatus();

@@ -61,8 +61,12 @@ absl::Status GraphPserver::TakePrograms(const JobMeta& meta) {
 absl::Status GraphPserver::TakeState(const JobMeta& meta) {
   // Steps that were undone are done again, perhaps otherwise: what was written of them must not be paired
   // with that.
-  if (meta.mode == SyncMode::kSync && meta.rolled_back_to) {
-    TY_RETURN_IF_ERROR(ForgetCheckpointsAbove(store_, options_.keys, options_.graph, *meta.rolled_back_to));
+  {
+    const MutexLock lock(publish_mu_);
+    taken_back_ = meta.rolled_back_in;
+    if (meta.mode == SyncMode::kSync && meta.rolled_back_to) {
+      TY_RETURN_IF_ERROR(ForgetCheckpointsAbove(store_, options_.keys, options_.graph, *meta.rolled_back_to));
+    }
   }
   TY_RETURN_IF_ERROR(TakePrograms(meta));
   TY_ASSIGN_OR_RETURN(std::optional<CheckpointData> data, FindState(meta));
@@ -172,9 +176,11 @@ void GraphPserver::AdvanceAll(const JobMeta& meta) {
   if (meta.generation < newest_generation_) return;
   wire::SwitchRequest request;
   request.set_generation(meta.generation);
-  const absl::Status told = TellOthers(
-      {.method = "Switch", .timeout = absl::Minutes(1), .until = meta.generation, .pservers = meta.pservers},
-      request);
+  const absl::Status told = TellOthers({.method = "Switch",
+                                        .timeout = absl::Minutes(1),
+                                        .generation = meta.generation,
+                                        .pservers = meta.pservers},
+                                       request);
   if (!told.ok()) return log::Info("a generation is left out", {{"error", told}});
   if (absl::Status advanced = Advance(meta); !advanced.ok())
     return End(Annotate(advanced, "cannot begin the next generation"));

@@ -10,6 +10,7 @@
 #include "ps/rpc/places.h"
 
 namespace trainyard::ps {
+
 void GraphPserver::HandleJoin(Held exchange) {
   wire::JoinRequest request;
   if (!exchange->message().Head(request))
@@ -20,7 +21,8 @@ void GraphPserver::HandleJoin(Held exchange) {
   if (newest_generation_ > generation_)
     return exchange->Fail(absl::UnavailableError("a new generation is beginning"));
   const int trainer = TrainerOf(request.caller().sender());
-  absl::StatusOr<JoinAnswer> answer = lead_->Join(trainer, request.caller().incarnation(), request.records());
+  absl::StatusOr<JoinAnswer> answer =
+      lead_->Join(trainer, request.caller().incarnation(), request.records(), request.caller().attempt());
   if (!answer.ok()) return exchange->Fail(answer.status());
   log::Info("a trainer has joined", {{"graph", request.caller().sender()},
                                      {"incarnation", request.caller().incarnation()},
@@ -38,8 +40,9 @@ void GraphPserver::HandleContribute(Held exchange) {
   if (!Accept(*exchange, request)) return;
   const absl::StatusOr<Share> used = FromWire(request.used());
   if (!used.ok()) return exchange->Fail(used.status());
-  const absl::Status told = lead_->Contribute(TrainerOf(request.caller().sender()),
-                                              request.caller().incarnation(), request.step(), *used);
+  const absl::Status told =
+      lead_->Contribute(TrainerOf(request.caller().sender()), request.caller().incarnation(), request.step(),
+                        *used, request.caller().attempt());
   if (!told.ok()) return exchange->Fail(told);
   exchange->Reply(wire::ContributeReply());
   if (mode_ == graph::SyncMode::kAsync) AnnounceRunning();
@@ -108,15 +111,17 @@ void GraphPserver::CommitIfComplete() {
   FinishIfDone();
 }
 
-// False: a new generation has begun, which undoes the step, or this is the end.
+// False: a new generation has begun, which undoes the step, or this is the end. Generations that only have
+// other trainers wait: a step that some have applied and others not would be neither done nor undone.
 bool GraphPserver::ApplyEverywhere(std::int64_t step, const std::vector<int>& trainers) {
   wire::ApplyRequest request;
   request.set_step(step);
   *request.mutable_trainers() = {trainers.begin(), trainers.end()};
   absl::Status applied;
   const absl::Status told = TellOthers({.method = "Apply",
-                                        .until = generation_,
+                                        .generation = generation_,
                                         .pservers = meta_.pservers,
+                                        .to_the_end = true,
                                         .meanwhile =
                                             [&] {
                                               applied = parameters_->Apply(step, trainers);
@@ -135,8 +140,8 @@ absl::Status GraphPserver::TellOthers(const Telling& telling, const Request& req
   GroupCall calls(*registry_, channels_,
                   {.method = telling.method, .timeout = telling.timeout, .hopeless = [&]() -> absl::Status {
                      if (stopping_) return absl::CancelledError("the pserver is stopping");
-                     const std::int64_t newest = newest_generation_;
-                     return newest > telling.until ? GenerationBegun(newest) : absl::OkStatus();
+                     const std::int64_t newest = telling.to_the_end ? newest_back_ : newest_generation_;
+                     return newest > telling.generation ? GenerationBegun(newest) : absl::OkStatus();
                    }});
   for (int i = 0; i < telling.pservers; ++i) {
     if (i == index_) continue;

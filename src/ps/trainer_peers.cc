@@ -78,6 +78,7 @@ wire::Caller TrainerPeers::CallerTo(std::string_view graph) const {
   caller.set_receiver(std::string(graph));
   caller.set_sender(identity_.graph);
   caller.set_incarnation(identity_.incarnation);
+  caller.set_attempt(attempt_);
   caller.set_generation(generation_);
   return caller;
 }
@@ -268,6 +269,7 @@ absl::Status TrainerPeers::CallLead(std::string_view method, Request request, Re
 absl::StatusOr<TrainerPeers::Place> TrainerPeers::Join(std::int64_t records) {
   Drain().IgnoreError();  // what was under way belongs to the past
   sent_ = false;
+  ++attempt_;
   wire::JoinRequest request;
   request.set_records(records);
   wire::JoinReply reply;

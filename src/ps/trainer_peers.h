@@ -80,6 +80,7 @@ class TrainerPeers final : public graph::Peers {
   Registry& registry_;
   const TrainerIdentity identity_;
   const std::function<Share()> last_used_;
+  std::atomic<std::int64_t> attempt_ = 0;  // how often it has joined
   std::atomic<std::int64_t> generation_ = 0;
   std::atomic<std::int64_t> newest_generation_ = 0;
   std::atomic<std::int64_t> step_ = 0;
