@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "base/clock.h"
@@ -59,8 +58,10 @@ absl::StatusOr<Digits> WriteDigits(const std::string& folder, std::int64_t count
   std::string labels(static_cast<std::size_t>(count), '\0');
   for (std::size_t i = 0; i < labels.size(); ++i)
     labels[i] = static_cast<char>(graph::UniformAt(2, 0, i) * 10);
-  std::ofstream(digits.images) << IdxHead({count, 28, 28}) << images;
-  std::ofstream(digits.labels) << IdxHead({count}) << labels;
+  for (const auto& [path, bytes] : {std::pair(digits.images, IdxHead({count, 28, 28}) + images),
+                                    std::pair(digits.labels, IdxHead({count}) + labels)}) {
+    TY_RETURN_IF_ERROR(ReplaceFile(path, bytes, 0644, Durability::kProcess));
+  }
   return digits;
 }
 
@@ -156,6 +157,7 @@ void GraphRows(const Settings& settings, std::vector<Row>& rows) {
   GraphTrafficRows(settings, rows);
   GraphComputeRows(settings, rows);
   GraphJobRows(settings, rows);
+  GraphFaultRows(settings, rows);
 }
 
 }  // namespace trainyard::bench

@@ -29,6 +29,7 @@ namespace trainyard::bench {
 void GraphComputeRows(const Settings& settings, std::vector<Row>& rows);
 void GraphTrafficRows(const Settings& settings, std::vector<Row>& rows);
 void GraphJobRows(const Settings& settings, std::vector<Row>& rows);
+void GraphFaultRows(const Settings& settings, std::vector<Row>& rows);
 
 // Handwritten digits as MNIST has them, but of noise: 784 bytes and a label each, in two IDX files.
 struct Digits {
