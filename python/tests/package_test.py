@@ -24,7 +24,7 @@ class Package(unittest.TestCase):
 
     def test_gives_every_public_call_hints(self):
         missing = []
-        for cls in (ty.Net, ty.Executor, ty.Program, ty.Part, ty.Graph, ty.Variable):
+        for cls in (ty.Net, ty.Executor, ty.Program, ty.Part, ty.Graph, ty.Variable, ty.Yard, ty.Job, ty.Workers):
             for name, value in inspect.getmembers(cls, inspect.isfunction):
                 if name.startswith("_"):
                     continue

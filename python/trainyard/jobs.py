@@ -6,6 +6,7 @@ import atexit
 import datetime
 import os
 import threading
+import time
 import weakref
 from typing import Any, Iterator, Sequence
 
@@ -156,6 +157,7 @@ class Job:
 
     @property
     def name(self) -> str:
+        """What find(), kill() and attach() know it by."""
         return self._name
 
     @checked
@@ -175,11 +177,13 @@ class Job:
 
     @property
     def trainers(self) -> Workers | None:
+        """None: they have not been added."""
         workers = self._job.trainers
         return None if workers is None else Workers(workers)
 
     @property
     def pservers(self) -> Workers | None:
+        """None: they have not been added."""
         workers = self._job.pservers
         return None if workers is None else Workers(workers)
 
@@ -192,27 +196,23 @@ class Job:
         return self._job.save(os.fsencode(folder))
 
     def status(self) -> Status:
+        """How it stands now."""
         return Status(*self._job.status())
 
     @checked
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the job is complete; False: it is not yet, after so many seconds. Error: why it failed."""
-        ends = None if timeout is None else _now() + timeout
+        ends = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = _LOOK if ends is None else min(_LOOK, ends - _now())
+            left = _LOOK if ends is None else min(_LOOK, ends - time.monotonic())
             if self._job.wait(max(left, 0.0)):
                 return True
-            if ends is not None and _now() >= ends:
+            if ends is not None and time.monotonic() >= ends:
                 return False
 
     def stop(self) -> None:
         """Ends the job if it runs, and removes it."""
         self._job.stop()
-
-
-def _now() -> float:
-    import time
-    return time.monotonic()
 
 
 def _amount(value: float | int | str) -> str:

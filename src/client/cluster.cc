@@ -148,7 +148,7 @@ absl::Status Cluster::CreateStore() {
     return there;
   TY_ASSIGN_OR_RETURN(const PodSettings pods, FindPodSettings());
   TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
-  TY_RETURN_IF_ERROR(ensure(kube::Resource::Secrets(), TokenSecret(ns(), kStoreName, token, nullptr)));
+  TY_RETURN_IF_ERROR(ensure(kube::Resource::Secrets(), TokenSecret(ns(), kStoreName, token)));
   TY_RETURN_IF_ERROR(ensure(kube::Resource::Services(), StoreService(ns())));
   return ensure(AITrainingJobs(), StoreJob(pods));
 }

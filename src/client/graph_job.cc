@@ -219,18 +219,24 @@ absl::Status GraphJob::StartGroup(const Group& group) {
         .Patch(AITrainingJobs(), {.ns = cluster_.ns(), .name = ObjectName()}, PrintJson(patch), {})
         .status();
   }
-  TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
-  const Document secret = TokenSecret(cluster_.ns(), TokenName(ObjectName()), token, nullptr);
-  TY_RETURN_IF_ERROR(cluster_.Create(kube::Resource::Secrets(), secret));
+  TY_RETURN_IF_ERROR(CreateToken());
   Document job = JobObject(settings);
   MakeObjectAt(job, {"spec"})["replicaSpecs"] = std::move(groups);
   TY_ASSIGN_OR_RETURN(const Document made, cluster_.Create(AITrainingJobs(), job));
   // From now on the Secret goes with the job.
-  const Document owned = TokenSecret(cluster_.ns(), TokenName(ObjectName()), token, &made);
   return cluster_.api()
       .Patch(kube::Resource::Secrets(), {.ns = cluster_.ns(), .name = TokenName(ObjectName())},
-             PrintJson(owned), {})
+             PrintJson(OwnerPatch(made)), {})
       .status();
+}
+
+// One that is there, from a start that failed half-way, is as good.
+absl::Status GraphJob::CreateToken() {
+  TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
+  const absl::Status created =
+      cluster_.Create(kube::Resource::Secrets(), TokenSecret(cluster_.ns(), TokenName(ObjectName()), token))
+          .status();
+  return kube::IsAlreadyExists(created) ? absl::OkStatus() : created;
 }
 
 absl::Status GraphJob::SetReplicas(const Group& group, int replicas) {
@@ -302,19 +308,21 @@ absl::Status GraphJob::Wait(absl::Duration timeout) {
 }
 
 absl::Status GraphJob::Stop() {
-  TY_RETURN_IF_ERROR(RemoveJob(cluster_, &store_, name_));
+  TY_RETURN_IF_ERROR(RemoveObjects(cluster_, name_));
+  TY_RETURN_IF_ERROR(RemoveStored(store_, keys_));
   heartbeat_.reset();
   return absl::OkStatus();
 }
 
-absl::Status RemoveJob(Cluster& cluster, kv::Store* store, std::string_view name) {
+absl::Status RemoveObjects(Cluster& cluster, std::string_view name) {
   const std::string object = client::ObjectName(name);
   TY_RETURN_IF_ERROR(cluster.Delete(AITrainingJobs(), object));
-  TY_RETURN_IF_ERROR(cluster.Delete(kube::Resource::Secrets(), TokenName(object)));
-  if (store == nullptr) return absl::OkStatus();
-  const ps::JobKeys keys{StrCat(cluster.ns(), "/", name)};
-  TY_ASSIGN_OR_RETURN(const std::vector<std::string> files, CheckpointFiles(*store, keys));
-  TY_RETURN_IF_ERROR(ps::DeleteJob(*store, keys));
+  return cluster.Delete(kube::Resource::Secrets(), TokenName(object));
+}
+
+absl::Status RemoveStored(kv::Store& store, const ps::JobKeys& keys) {
+  TY_ASSIGN_OR_RETURN(const std::vector<std::string> files, CheckpointFiles(store, keys));
+  TY_RETURN_IF_ERROR(ps::DeleteJob(store, keys));
   for (const std::string& file : files) {
     std::error_code unseen;  // from this machine
     std::filesystem::remove(file, unseen);

@@ -50,6 +50,7 @@ class GraphJob final : public Job {
   // Puts the job into the store, if that has not been done.
   absl::Status CreateOnce();
   absl::Status StartGroup(const Group& group);
+  absl::Status CreateToken();
   absl::Status SetReplicas(const Group& group, int replicas);
   // What the AITrainingJob says of the job, as JobLook promises. Warns when the job waits for something for
   // long.
@@ -75,7 +76,9 @@ class GraphJob final : public Job {
   std::unique_ptr<Heartbeat> heartbeat_;
 };
 
-// Removes what the cluster and the store have of a job. `store` is null if there is no store.
-absl::Status RemoveJob(Cluster& cluster, kv::Store* store, std::string_view name);
+// Ends what the cluster runs of a job, and removes it. Then what the store has of it, and its checkpoints if
+// this machine sees them.
+absl::Status RemoveObjects(Cluster& cluster, std::string_view name);
+absl::Status RemoveStored(kv::Store& store, const ps::JobKeys& keys);
 
 }  // namespace trainyard::client

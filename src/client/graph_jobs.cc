@@ -44,9 +44,11 @@ class ClusterJobs final : public GraphJobs {
   absl::Status Kill(std::string_view name) override {
     TY_ASSIGN_OR_RETURN(const bool found, Find(name));
     if (!found) return NoSuchJob(name);
+    TY_RETURN_IF_ERROR(RemoveObjects(*cluster_, name));  // though the store may be away
     const absl::StatusOr<kv::Store*> store = OpenStore(false);
-    if (!store.ok() && !absl::IsNotFound(store.status())) return store.status();
-    return RemoveJob(*cluster_, store.ok() ? *store : nullptr, name);
+    if (absl::IsNotFound(store.status())) return absl::OkStatus();
+    if (!store.ok()) return store.status();
+    return RemoveStored(**store, KeysOf(name));
   }
 
   absl::StatusOr<std::unique_ptr<Job>> InitJob(std::string_view name, const JobOptions& options) override {

@@ -122,20 +122,20 @@ Document JobObject(const JobSettings& job) {
                                 {"replicaSpecs", Object{}}}}};
 }
 
-Document TokenSecret(std::string_view ns, std::string_view name, std::string_view token,
-                     const Document* owner) {
-  Object metadata = Metadata(ns, name);
-  if (owner != nullptr) {
-    metadata["ownerReferences"] = Array{Object{{"apiVersion", AITrainingJobs().ApiVersion()},
-                                               {"kind", AITrainingJobs().kind},
-                                               {"name", StringAt(*owner, {"metadata", "name"})},
-                                               {"uid", StringAt(*owner, {"metadata", "uid"})}}};
-  }
+Document TokenSecret(std::string_view ns, std::string_view name, std::string_view token) {
   return Object{{"apiVersion", "v1"},
                 {"kind", "Secret"},
-                {"metadata", std::move(metadata)},
+                {"metadata", Metadata(ns, name)},
                 {"type", "Opaque"},
                 {"data", Object{{kTokenKey, EncodeBase64(token)}}}};
+}
+
+Document OwnerPatch(const Document& owner) {
+  return Object{{"metadata",
+                 Object{{"ownerReferences", Array{Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                                                         {"kind", AITrainingJobs().kind},
+                                                         {"name", StringAt(owner, {"metadata", "name"})},
+                                                         {"uid", StringAt(owner, {"metadata", "uid"})}}}}}}};
 }
 
 Document StoreJob(const PodSettings& pods) {

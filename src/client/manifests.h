@@ -68,9 +68,10 @@ std::string_view GroupName(graph::GraphRole role);
 Document GroupObject(const JobSettings& job, const GroupSettings& group);
 // The AITrainingJob without groups.
 Document JobObject(const JobSettings& job);
-// Of a job and of a store; `owner` is the AITrainingJob with which it goes, or null if it stays.
-Document TokenSecret(std::string_view ns, std::string_view name, std::string_view token,
-                     const Document* owner);
+// Of a job and of a store.
+Document TokenSecret(std::string_view ns, std::string_view name, std::string_view token);
+// A merge patch with which an object goes when its owner, an AITrainingJob, does.
+Document OwnerPatch(const Document& owner);
 
 Document StoreJob(const PodSettings& pods);
 Document StoreService(std::string_view ns);

@@ -82,12 +82,14 @@ TEST(JobObject, RestartsWhateverARestartMayMend) {
   EXPECT_EQ(StringAt(job, {"spec", "cleanPodPolicy"}), "None");
 }
 
-TEST(TokenSecret, GoesWithItsOwner) {
-  EXPECT_EQ(Find(TokenSecret("lab", "x-token", "secret", nullptr), {"metadata", "ownerReferences"}), nullptr);
-  const Document owner = Object{{"metadata", Object{{"name", "x"}, {"uid", "u-1"}}}};
-  const Document secret = TokenSecret("lab", "x-token", "secret", &owner);
-  EXPECT_EQ(StringAt(secret, {"data", "token"}), "c2VjcmV0");
-  EXPECT_EQ(StringAt((*ArrayAt(secret, {"metadata", "ownerReferences"}))[0], {"uid"}), "u-1");
+TEST(TokenSecret, HasTheToken) {
+  EXPECT_EQ(StringAt(TokenSecret("lab", "x-token", "secret"), {"data", "token"}), "c2VjcmV0");
+}
+
+TEST(OwnerPatch, NamesTheOwnerAndChangesNothingElse) {
+  const Document patch = OwnerPatch(Object{{"metadata", Object{{"name", "x"}, {"uid", "u-1"}}}});
+  EXPECT_EQ(StringAt((*ArrayAt(patch, {"metadata", "ownerReferences"}))[0], {"uid"}), "u-1");
+  EXPECT_EQ(patch.get_object().size(), 1U);
 }
 
 TEST(StoreObjects, BelongTogether) {

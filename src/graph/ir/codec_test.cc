@@ -2,6 +2,8 @@
 
 #include <rapidcheck.h>
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -92,6 +94,10 @@ TEST(Validate, NamesTheRuleThatIsBroken) {
   EXPECT_THAT(broken([](Program& p) { p.main().vars.push_back(p.main().vars[0]); }),
               HasSubstr("variable x comes twice"));
   EXPECT_THAT(broken([](Program& p) { p.main().vars[0].name = "a b"; }), HasSubstr("which is no name"));
+  for (const Attr& bad : {Attr(std::nan("")), Attr(Floats{1.0, std::nan("")})}) {
+    EXPECT_THAT(broken([&](Program& p) { p.main().ops[0].attrs["min"] = bad; }),
+                HasSubstr("its attribute min is not a number"));
+  }
   EXPECT_THAT(
       broken([](Program& p) { p.main().vars[0].type.dims = {std::int64_t{1} << 30, std::int64_t{1} << 30}; }),
       HasSubstr("too many elements"));

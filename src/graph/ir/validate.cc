@@ -1,6 +1,7 @@
 #include "graph/ir/validate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "absl/container/flat_hash_set.h"
@@ -109,6 +110,13 @@ absl::Status CheckBlockRef(const BlockRef& ref, int block, const Program& progra
   return Broken("it runs block ", ref.block, ", which is not inside block ", block);
 }
 
+bool HasNaN(const Attr& value) {
+  if (const auto* number = std::get_if<double>(&value)) return std::isnan(*number);
+  const auto* list = std::get_if<Floats>(&value);
+  return list != nullptr &&
+         std::any_of(list->begin(), list->end(), [](double number) { return std::isnan(number); });
+}
+
 absl::Status CheckOp(const Op& op, int block, const Program& program, const Names& names) {
   if (!IsName(op.type)) return Broken("an operator's type is ", Shown(op.type), ", which is no name");
   if (absl::Status checked = CheckSlots(op.inputs, block, names); !checked.ok()) return checked;
@@ -116,6 +124,8 @@ absl::Status CheckOp(const Op& op, int block, const Program& program, const Name
   if (!op.parameter.empty() && !IsName(op.parameter)) return Broken("its parameter is ", Shown(op.parameter));
   for (const auto& [name, value] : op.attrs) {
     if (!IsName(name)) return Broken("an attribute is called ", Shown(name), ", which is no name");
+    // Nothing is meant by one, and a program would not be equal to itself.
+    if (HasNaN(value)) return Broken("its attribute ", name, " is not a number");
     std::vector<BlockRef> refs;
     if (const auto* ref = std::get_if<BlockRef>(&value)) refs = {*ref};
     if (const auto* list = std::get_if<std::vector<BlockRef>>(&value)) refs = *list;
