@@ -17,13 +17,6 @@
 namespace trainyard::client {
 namespace {
 
-std::vector<std::string> PserverIds(int count) {
-  std::vector<std::string> ids;
-  ids.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) ids.push_back(graph::GraphId(graph::GraphRole::kPserver, i));
-  return ids;
-}
-
 std::vector<graph::Var> Persistables(const graph::Program& program) {
   std::vector<graph::Var> vars;
   for (const graph::Var& var : program.main().vars) {
@@ -106,7 +99,7 @@ absl::Status GraphJob::Load(const std::string& folder, bool allow_missing) {
   TY_RETURN_IF_ERROR(CreateOnce());
   TY_ASSIGN_OR_RETURN(const ps::StoredMeta stored, ps::GetMeta(store_, keys_));
   const ps::OldLayout whole{.mains = {origin.programs.main}, .data = {{.variables = std::move(values)}}};
-  const std::vector<std::string> ids = PserverIds(stored.meta.pservers);
+  const std::vector<std::string> ids = ps::PserverIds(stored.meta.pservers);
   for (const graph::Graph& graph : pservers) {
     ps::CheckpointData data{.layout = stored.meta.layout};
     TY_ASSIGN_OR_RETURN(data.variables, ps::Recut(Persistables(graph.main), stored.meta.pservers, whole));
@@ -127,7 +120,7 @@ absl::StatusOr<std::int64_t> GraphJob::Save(const std::string& folder) {
     return absl::FailedPreconditionError(
         StrCat("job ", name_, " has not been started: there is nothing to save"));
   TY_ASSIGN_OR_RETURN(const ps::StoredMeta stored, ps::GetMeta(store_, keys_));
-  const std::vector<std::string> ids = PserverIds(stored.meta.pservers);
+  const std::vector<std::string> ids = ps::PserverIds(stored.meta.pservers);
   TY_ASSIGN_OR_RETURN(const auto pointers, ps::GetCheckpoints(store_, keys_, ids));
   const std::optional<std::int64_t> step = ps::NewestCommonStep(pointers, stored.meta.layout);
   if (!step) {

@@ -130,8 +130,8 @@ void RemoveForgotten(kv::FileSystem& files, std::string_view graph, const Sorted
 
 std::vector<GraphCheckpoints> OfPservers(const Pointers& pointers, const JobMeta& meta) {
   std::vector<GraphCheckpoints> all;
-  for (int i = 0; i < meta.pservers; ++i)
-    all.push_back(pointers.Of(graph::GraphId(graph::GraphRole::kPserver, i)));
+  all.reserve(static_cast<std::size_t>(meta.pservers));
+  for (const std::string& id : PserverIds(meta.pservers)) all.push_back(pointers.Of(id));
   return all;
 }
 

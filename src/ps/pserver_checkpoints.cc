@@ -13,9 +13,6 @@
 
 namespace trainyard::ps {
 
-using graph::GraphId;
-using graph::GraphRole;
-
 void GraphPserver::CheckpointIfDue() {
   const std::int64_t step = parameters_->step();
   if (step == 0 || step % meta_.checkpoint_every != 0 || step == last_checkpoint_.exchange(step)) return;
@@ -44,8 +41,7 @@ absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot sn
                       WriteCheckpoint(options_.checkpoint_directory, options_.graph, data));
   // Without steps each pserver goes back by itself.
   std::vector<std::string> pservers = {options_.graph};
-  for (int i = 0; i < meta.pservers && mode_ == graph::SyncMode::kSync; ++i)
-    pservers.push_back(GraphId(GraphRole::kPserver, i));
+  if (mode_ == graph::SyncMode::kSync) pservers = PserverIds(meta.pservers);
   {
     const MutexLock lock(publish_mu_);
     if (meta.rolled_back_in != taken_back_) {  // of steps that were undone while it was written

@@ -15,7 +15,6 @@
 
 namespace trainyard::ps {
 
-using graph::GraphId;
 using graph::GraphRole;
 using graph::SyncMode;
 
@@ -104,8 +103,7 @@ absl::StatusOr<std::optional<CheckpointData>> GraphPserver::FindState(const JobM
 absl::StatusOr<CheckpointData> GraphPserver::CutAnew(const JobMeta& meta) {
   TY_ASSIGN_OR_RETURN(const graph::Origin origin, GetOrigin(store_, options_.keys));
   const graph::Cut before{.pservers = meta.previous->pservers, .slots = meta.Cut().slots};
-  std::vector<std::string> names;
-  for (int i = 0; i < before.pservers; ++i) names.push_back(GraphId(GraphRole::kPserver, i));
+  const std::vector<std::string> names = PserverIds(before.pservers);
   TY_ASSIGN_OR_RETURN(const std::vector<GraphCheckpoints> all, GetCheckpoints(store_, options_.keys, names));
   OldLayout old;
   std::int64_t newest = 0;

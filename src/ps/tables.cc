@@ -95,4 +95,11 @@ absl::StatusOr<std::int64_t> NextIncarnation(kv::Store& store, const JobKeys& ke
   return absl::AbortedError(StrCat(key, " is being counted up by too many at once: try again later"));
 }
 
+std::vector<std::string> PserverIds(int count) {
+  std::vector<std::string> ids;
+  ids.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) ids.push_back(graph::GraphId(graph::GraphRole::kPserver, i));
+  return ids;
+}
+
 }  // namespace trainyard::ps

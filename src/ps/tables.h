@@ -96,6 +96,8 @@ std::optional<std::int64_t> NewestCommonStep(const std::vector<GraphCheckpoints>
 // A whole graph, programs and all. What is read has passed graph::Decode() and graph::CheckProgram().
 absl::Status PutGraph(kv::Store& store, IdSource& ids, const JobKeys& keys, const graph::Graph& graph);
 absl::StatusOr<graph::Graph> GetGraph(kv::Store& store, const JobKeys& keys, std::string_view id);
+// "pserver-0", "pserver-1" and so on.
+std::vector<std::string> PserverIds(int count);
 // "pserver-1" in parts.
 struct GraphName {
   graph::GraphRole role = graph::GraphRole::kTrainer;

@@ -24,6 +24,7 @@ class TrainerWriter {
     graph_.cut = CutOf(options);
     graph_.main = {.id = StrCat(graph_.id, ".main"), .seed = programs.main.seed};
     graph_.startup = {.id = StrCat(graph_.id, ".startup"), .seed = programs.startup.seed};
+    pservers_.reserve(static_cast<std::size_t>(options.pservers));
     for (int i = 0; i < options.pservers; ++i) pservers_.push_back(GraphId(GraphRole::kPserver, i));
   }
 

@@ -44,7 +44,7 @@ class Responder {
   virtual std::shared_ptr<BodyWriter> Stream(kube::Response head) = 0;
   // `gone` is called once if whoever asked goes away before there is an answer; at once if it has. Never
   // where they wait whatever comes.
-  virtual void OnGone(std::function<void()> /*gone*/) {}
+  virtual void OnGone(std::function<void()> gone) { std::function<void()>().swap(gone); }
 };
 
 // Who asks.
