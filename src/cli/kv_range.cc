@@ -15,7 +15,7 @@ constexpr std::size_t kShownValue = 60;  // characters of a value in a table
 constexpr std::int64_t kPage = 500;
 
 std::string Shortened(const std::string& value) {
-  std::string text = Escaped(value);
+  std::string text = Shown(value);
   if (text.size() > kShownValue) {
     std::size_t end = kShownValue;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)

@@ -1,9 +1,11 @@
 #include "cli/kv_text.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/ir/dump.h"
@@ -53,13 +55,19 @@ absl::StatusOr<std::optional<std::string>> ProgramsAt(kv::Store& store, std::str
 
 }  // namespace
 
+std::string Shown(std::string_view text) {
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
+  return control || !IsUtf8(text) ? Escaped(text) : std::string(text);
+}
+
 absl::StatusOr<std::string> TextOf(kv::Store& store, const kv::KeyValue& kv) {
   if (kv.key.starts_with(kJobs) && kv.key.find(kChunk) != std::string::npos) return std::string();
   absl::StatusOr<std::optional<std::string>> programs = ProgramsAt(store, kv.key);
   // Somebody may look at it because it is damaged.
   const std::string value = !programs.ok() ? StrCat("(", Message(programs.status()), ")\n")
                             : *programs    ? **std::move(programs)
-                                           : StrCat(Escaped(kv.value), "\n");
+                                           : StrCat(Shown(kv.value), "\n");
   std::string out = StrCat(Escaped(kv.key), "\n");
   for (const std::string_view line : Split(std::string_view(value), '\n')) {
     if (!line.empty()) StrAppend(out, "  ", line, "\n");

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "kv/store.h"
 
 namespace trainyard::cli {
+
+// The text as it is if it is one line that can be printed, else escaped.
+std::string Shown(std::string_view text);
 
 // The key on a line of its own, and its value below it. Empty: it is a part of a value that is shown with its
 // first key.

@@ -3,11 +3,13 @@
 usage: graph_life_test.py TRAINYARD [unittest arguments]
 """
 
+import base64
 import os
 import signal
+import subprocess
 
 import graph_jobs
-from cluster import eventually
+from cluster import environment, eventually
 from graph_jobs import GraphJobCase, line_program, run_client, write_line
 
 CLIENT = """
@@ -99,6 +101,21 @@ class Jobs(LineCase):
         with self.assertRaisesRegex(ty.Error, "there are 1 trainers .*, and they were made for 2 and 1: add them all"):
             trainers.start()
         self.assertIsNone(self.object_of("wrong"))
+
+    def test_are_shown_by_kv_range_as_people_read_them(self):
+        job = self.start("shown", self.program, passes=100000)
+        next(job.trainers.get(self.loss))
+        env = {"TRAINYARD_STORE": self.store}
+        if not self.store:
+            service = self.cluster.get("service", "trainyard-store")
+            token = self.cluster.get("secret", "trainyard-store")["data"]["token"]
+            env = {"TRAINYARD_STORE": "etcd://%s:2379" % service["spec"]["clusterIP"],
+                   "TRAINYARD_ETCD_TOKEN": base64.b64decode(token).decode()}
+        shown = subprocess.run([self.cluster.trainyard, "kv", "range", "trainyard/jobs/default/shown/", "-o", "text"],
+                               capture_output=True, text=True, check=True, env=environment(**env)).stdout
+        for part in ("graph trainer-1 sync", "sends to", "pserver-1", "listen_and_serv", '"state":"running"',
+                     "trainyard/jobs/default/shown/graph_pod/pserver-0"):
+            self.assertIn(part, shown)
 
     def test_fail_with_the_reason_when_no_restart_would_mend_them(self):
         program, loss = line_program(os.path.join(self.folder, "not-there.csv"))
