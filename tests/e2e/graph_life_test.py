@@ -104,7 +104,7 @@ class Jobs(LineCase):
 
     def test_are_shown_by_kv_range_as_people_read_them(self):
         job = self.start("shown", self.program, passes=100000)
-        next(job.trainers.get(self.loss))
+        eventually(lambda: job.status().state == "Running", "the first step")
         env = {"TRAINYARD_STORE": self.store}
         if not self.store:
             service = self.cluster.get("service", "trainyard-store")
@@ -115,7 +115,7 @@ class Jobs(LineCase):
                                capture_output=True, text=True, check=True, env=environment(**env)).stdout
         for part in ("graph trainer-1 sync", "sends to", "pserver-1", "listen_and_serv", '"state":"running"',
                      "trainyard/jobs/default/shown/graph_pod/pserver-0"):
-            self.assertIn(part, shown)
+            self.assertTrue(part in shown, "there is no " + part)
 
     def test_fail_with_the_reason_when_no_restart_would_mend_them(self):
         program, loss = line_program(os.path.join(self.folder, "not-there.csv"))
