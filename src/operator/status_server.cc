@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/http_loop.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -76,9 +77,6 @@ absl::StatusOr<Fd> Listen(const std::string& text, sockaddr_in6 address) {
 class MicroServer final : public StatusServer {
  public:
   explicit MicroServer(Pages pages) : pages_(std::move(pages)) {}
-  ~MicroServer() override {
-    if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
-  }
 
   absl::Status Open(const std::string& text) {
     TY_ASSIGN_OR_RETURN(const sockaddr_in6 address, ParseAddress(text));
@@ -90,13 +88,13 @@ class MicroServer final : public StatusServer {
     }
     port_ = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
                                               : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
-    daemon_ =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, nullptr, nullptr, &Answer, this,
-                         MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_CONNECTION_LIMIT,
-                         kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds, MHD_OPTION_END);
-    if (daemon_ == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", text));
+    MHD_Daemon* const daemon =
+        MHD_start_daemon(MHD_USE_EPOLL, 0, nullptr, nullptr, &Answer, this, MHD_OPTION_LISTEN_SOCKET,
+                         socket.get(), MHD_OPTION_CONNECTION_LIMIT, kMostConnections,
+                         MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds, MHD_OPTION_END);
+    if (daemon == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", text));
     socket.Release();  // the daemon closes it
-    return absl::OkStatus();
+    return loop_.Start(daemon);
   }
   std::uint16_t port() const override { return port_; }
 
@@ -125,8 +123,8 @@ class MicroServer final : public StatusServer {
   }
 
   const Pages pages_;
-  MHD_Daemon* daemon_ = nullptr;
   std::uint16_t port_ = 0;
+  HttpLoop loop_;  // goes before what it asks
 };
 
 }  // namespace

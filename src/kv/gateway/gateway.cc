@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/http_loop.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -118,7 +119,7 @@ class MicroGateway final : public Gateway {
   CondVar completed_;
   absl::flat_hash_map<Exchange*, std::shared_ptr<Exchange>> exchanges_ TY_GUARDED_BY(mu_);
   bool stopping_ TY_GUARDED_BY(mu_) = false;
-  MHD_Daemon* daemon_ = nullptr;
+  HttpLoop loop_;
   std::unique_ptr<Ticker> ticker_;
 };
 
@@ -128,18 +129,18 @@ absl::Status MicroGateway::Open(ListenAddress address) {
   TY_ASSIGN_OR_RETURN(address_.port, PortOf(socket));
   const auto timeout =
       static_cast<unsigned>(absl::ToInt64Seconds(absl::Ceil(options_.timeout, absl::Seconds(1))));
-  daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
-                             &OnRequest, this, MHD_OPTION_LISTEN_SOCKET, socket.get(),
-                             MHD_OPTION_NOTIFY_COMPLETED, &OnCompleted, this, MHD_OPTION_CONNECTION_LIMIT,
-                             kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_END);
-  if (daemon_ == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", address_.Text()));
+  MHD_Daemon* const daemon = MHD_start_daemon(
+      MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &OnRequest, this,
+      MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_NOTIFY_COMPLETED, &OnCompleted, this,
+      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_END);
+  if (daemon == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", address_.Text()));
   socket.Release();  // the daemon closes it
+  TY_RETURN_IF_ERROR(loop_.Start(daemon));
   ticker_ = std::make_unique<Ticker>(options_.patience, [this] { Tick(); });
   return absl::OkStatus();
 }
 
 MicroGateway::~MicroGateway() {
-  if (daemon_ == nullptr) return;
   ticker_ = nullptr;
   {
     MutexLock lock(mu_);
@@ -147,7 +148,7 @@ MicroGateway::~MicroGateway() {
   }
   for (const auto& exchange : All()) exchange->Stop();
   AwaitExchanges();
-  MHD_stop_daemon(daemon_);
+  loop_.Stop();
   workers_.Stop();  // while there is all that they use
 }
 
@@ -179,8 +180,8 @@ std::size_t MicroGateway::streams() const {
 }
 
 void MicroGateway::Begin(MHD_Connection* connection, const char* path, const char* method, void** state) {
-  auto exchange =
-      std::make_shared<Exchange>(Exchange::Host{calls_, workers_, budget_, options_.token}, connection);
+  auto exchange = std::make_shared<Exchange>(Exchange::Host{calls_, workers_, budget_, loop_, options_.token},
+                                             connection);
   *state = exchange.get();
   bool stopping = false;
   {

@@ -179,7 +179,7 @@ void Exchange::Suspend() {
 }
 
 void Exchange::Resume() {
-  if (std::exchange(suspended_, false)) MHD_resume_connection(connection_);
+  if (std::exchange(suspended_, false)) host_.loop.Resume(connection_);
 }
 
 void Exchange::Answer(GatewayAnswer answer) {

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/http_loop.h"
 #include "base/mutex.h"
 #include "kv/etcd/etcd_server_calls.h"
 #include "kv/etcd/etcd_server_workers.h"
@@ -32,6 +33,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
     EtcdCalls& calls;
     Workers& workers;
     Budget& budget;
+    HttpLoop& loop;
     const std::string& token;
   };
   Exchange(Host host, MHD_Connection* connection) : host_(host), connection_(connection) {}

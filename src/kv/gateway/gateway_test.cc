@@ -282,6 +282,16 @@ TEST_F(GatewayTest, SurvivesBytesThatNobodyMeant) {
   EXPECT_THAT(Ask("/v3/kv/range", R"({"key":"YQ=="})"), StartsWith("200 "));
 }
 
+TEST_F(GatewayTest, EndsWhileBadRequestsAreUnderWay) {
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Client> clients;
+    for (int i = 0; i < 8; ++i) clients.emplace_back(port_);
+    for (Client& client : clients) client.Send("POST /v3/kv/put HTTP/1.1\r\nContent-Length: -1\r\n\r\n");
+    Start({});
+  }
+  EXPECT_THAT(Ask("/v3/kv/range", R"({"key":"YQ=="})"), StartsWith("200 "));
+}
+
 TEST_F(GatewayTest, SaysWhyItCannotListen) {
   const absl::Status taken = Gateway::Start(*store_, {.address = gateway_->address()}).status();
   EXPECT_TRUE(absl::IsUnavailable(taken)) << taken;
