@@ -17,6 +17,7 @@
 #include "cli/ending_signals.h"
 #include "cli/kv_common.h"
 #include "kv/etcd/etcd_server_access.h"
+#include "ps/rpc/process.h"
 #include "ps/worker.h"
 
 namespace trainyard::cli {
@@ -113,6 +114,7 @@ class GraphWorkerCommand final : public Command {
 
   absl::Status Run() override {
     TY_RETURN_IF_ERROR(Check());
+    ps::TuneProcess();
     const EndingSignals signals;  // before the first thread
     TY_ASSIGN_OR_RETURN(const std::unique_ptr<kv::Store> store, store_.Open());
     Stopper stopper;

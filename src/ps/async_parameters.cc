@@ -51,33 +51,34 @@ class AsyncParameters final : public Parameters {
     return step_;
   }
 
-  absl::Status Push(const wire::PushRequest& request, const Unpacked& message) override {
-    const auto found = pieces_.find(request.name());
+  absl::Status Push(const GradientPart& part) override {
+    const std::string& name = part.part.name();
+    const auto found = pieces_.find(name);
     if (found == pieces_.end())
       return absl::InvalidArgumentError(
-          StrCat(blocks_->graph().id, " has no gradient ", Shortened(request.name(), 128)));
+          StrCat(blocks_->graph().id, " has no gradient ", Shortened(name, 128)));
     Piece& piece = *found->second;
     Box* box = nullptr;
     {
       const MutexLock lock(mu_);
-      box = &senders_[request.caller().sender()].boxes[request.name()];
-      if (box->Has(request)) return absl::OkStatus();
+      box = &senders_[part.caller.sender()].boxes[name];
+      if (box->Has(part)) return absl::OkStatus();
       TY_ASSIGN_OR_RETURN(const Inbox::Verdict verdict,
-                          box->inbox.Expect(request, message, piece.update->type, box->value));
+                          box->inbox.Expect(part, piece.update->type, box->value));
       if (verdict == Inbox::Verdict::kRepeat) return absl::OkStatus();
     }
-    TY_RETURN_IF_ERROR(Inbox::Copy(request, message, box->value));
+    TY_RETURN_IF_ERROR(Inbox::Copy(part, box->value));
     bool moves_on = false;
     {
       const MutexLock lock(mu_);
-      box->inbox.Arrived(request);
-      if (!box->inbox.Whole(request.step()) || box->Has(request)) return absl::OkStatus();
-      box->applied = request.step();
-      box->attempt = AttemptOf(request.caller());
-      Sender& sender = senders_[request.caller().sender()];
-      moves_on = request.step() > sender.step;
+      box->inbox.Arrived(part);
+      if (!box->inbox.Whole(part.step) || box->Has(part)) return absl::OkStatus();
+      box->applied = part.step;
+      box->attempt = AttemptOf(part.caller);
+      Sender& sender = senders_[part.caller.sender()];
+      moves_on = part.step > sender.step;
       if (moves_on) {
-        sender.step = request.step();
+        sender.step = part.step;
         ++step_;
       }
     }
@@ -92,19 +93,20 @@ class AsyncParameters final : public Parameters {
     return absl::FailedPreconditionError(StrCat(blocks_->graph().id, " trains without steps"));
   }
 
-  absl::StatusOr<Part> Pull(std::string_view name, std::int64_t offset, std::int64_t length) override {
+  absl::StatusOr<std::vector<Payload>> Pull(std::string_view name, std::int64_t offset,
+                                            std::int64_t length) override {
     const graph::Tensor* tensor = blocks_->scope().FindTensor(name);
-    TY_ASSIGN_OR_RETURN(Part part, CutPart(tensor, name, offset, length));
+    TY_ASSIGN_OR_RETURN(std::vector<Payload> payloads, CutPart(tensor, name, offset, length));
     const auto found = of_parameter_.find(name);
-    if (found == of_parameter_.end()) return part;
+    if (found == of_parameter_.end()) return payloads;
     const MutexLock lock(found->second->mu);
-    for (Payload& payload : part.payloads) {
+    for (Payload& payload : payloads) {
       const auto* bytes = static_cast<const std::byte*>(payload.data);
       auto copy = std::make_shared<std::vector<std::byte>>(bytes, bytes + payload.size);
       payload.data = copy->data();
       payload.owner = std::move(copy);
     }
-    return part;
+    return payloads;
   }
 
   absl::StatusOr<graph::Tensor> Prefetch(std::string_view table, const graph::Tensor& ids) override {
@@ -132,9 +134,9 @@ class AsyncParameters final : public Parameters {
     Attempt attempt;  // that it was applied of
 
     // A later attempt may have other records in the same step: those count too.
-    bool Has(const wire::PushRequest& request) const {
-      const Attempt other = AttemptOf(request.caller());
-      return other < attempt || (other == attempt && request.step() <= applied);
+    bool Has(const GradientPart& part) const {
+      const Attempt other = AttemptOf(part.caller);
+      return other < attempt || (other == attempt && part.step <= applied);
     }
   };
   struct Sender {

@@ -44,7 +44,7 @@ class GraphPserver final : public Pserver {
 
  private:
   using Held = std::unique_ptr<Exchange>;
-  using Pulling = std::pair<wire::PullRequest, Held>;
+  using Pulling = std::pair<wire::TransferRequest, Held>;
 
   void End(const absl::Status& status);
   absl::Status Serve();
@@ -72,7 +72,8 @@ class GraphPserver final : public Pserver {
   void HandleApply(Held exchange);
   void HandleSwitch(Held exchange);
   void HandleCheckpoint(Held exchange);
-  void AnswerPull(const wire::PullRequest& request, Exchange& exchange);
+  absl::Status Keep(const wire::TransferRequest& request, const Unpacked& message);
+  void AnswerPull(const wire::TransferRequest& request, Exchange& exchange);
   // Those that waited for a step which has been applied.
   void AnswerWaiting();
   void DropWaiting(const absl::Status& why);

@@ -26,39 +26,46 @@ std::size_t PartsOf(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + kFrameBytes - 1) / static_cast<std::size_t>(kFrameBytes));
 }
 
+std::size_t PartNumber(const GradientPart& part) {
+  return static_cast<std::size_t>(part.part.offset()) / kFrameBytes;
+}
+
 }  // namespace
 
-absl::StatusOr<Inbox::Verdict> Inbox::Expect(const wire::PushRequest& request, const Unpacked& message,
-                                             const graph::VarType& type, graph::Value& value) {
-  if (AttemptOf(request.caller()) < attempt_)
-    return absl::AbortedError(StrCat("a later ", request.caller().sender(), " has sent ", request.name()));
-  if (!IsOf(request)) {
-    absl::Status made = MakeRoom(request.tensor(), type, value);
-    if (!made.ok()) return Annotate(made, StrCat("gradient ", request.name()));
-    step_ = request.step();
-    attempt_ = AttemptOf(request.caller());
+absl::StatusOr<Inbox::Verdict> Inbox::Expect(const GradientPart& part, const graph::VarType& type,
+                                             graph::Value& value) {
+  const std::string& name = part.part.name();
+  if (AttemptOf(part.caller) < attempt_)
+    return absl::AbortedError(StrCat("a later ", part.caller.sender(), " has sent ", name));
+  if (!Has(part)) {
+    absl::Status made = MakeRoom(part.part.tensor(), type, value);
+    if (!made.ok()) return Annotate(made, StrCat("gradient ", name));
+    step_ = part.step;
+    attempt_ = AttemptOf(part.caller);
     here_.assign(PartsOf(BytesOf(value)), false);
     missing_ = here_.size();
   }
   const std::size_t bytes = BytesOf(value);
-  const auto offset = static_cast<std::size_t>(request.offset());
-  if (request.offset() < 0 || request.offset() % kFrameBytes != 0 || offset / kFrameBytes >= here_.size() ||
-      message.payload_size() != std::min<std::size_t>(kFrameBytes, bytes - offset)) {
-    return absl::InvalidArgumentError(StrCat("gradient ", request.name(), ": ", message.payload_size(),
-                                             " bytes from ", request.offset(), " on are no part of ", bytes));
+  const std::int64_t offset = part.part.offset();
+  const std::size_t number = PartNumber(part);
+  if (offset < 0 || offset % kFrameBytes != 0 || number >= here_.size() ||
+      part.part.length() != std::min(kFrameBytes, static_cast<std::int64_t>(bytes) - offset)) {
+    return absl::InvalidArgumentError(StrCat("gradient ", name, ": ", part.part.length(), " bytes from ",
+                                             offset, " on are no part of ", bytes));
   }
-  return here_[offset / kFrameBytes] ? Verdict::kRepeat : Verdict::kWanted;
+  return here_[number] ? Verdict::kRepeat : Verdict::kWanted;
 }
 
-absl::Status Inbox::Copy(const wire::PushRequest& request, const Unpacked& message, graph::Value& value) {
-  return PutPart(message, static_cast<std::size_t>(request.offset()), value);
+absl::Status Inbox::Copy(const GradientPart& part, graph::Value& value) {
+  return PutPart(part.message, part.at, static_cast<std::size_t>(part.part.length()),
+                 static_cast<std::size_t>(part.part.offset()), value);
 }
 
-void Inbox::Arrived(const wire::PushRequest& request) {
-  const std::size_t part = static_cast<std::size_t>(request.offset()) / kFrameBytes;
+void Inbox::Arrived(const GradientPart& part) {
+  const std::size_t number = PartNumber(part);
   // The gradient may have been begun anew while the part was copied.
-  if (!IsOf(request) || part >= here_.size() || here_[part]) return;
-  here_[part] = true;
+  if (!Has(part) || number >= here_.size() || here_[number]) return;
+  here_[number] = true;
   --missing_;
 }
 

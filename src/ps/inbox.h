@@ -11,8 +11,6 @@
 
 namespace trainyard::ps {
 
-// Bookkeeping of one gradient of one sender. The elements lie in a value of the owner's, which keeps its
-// memory from step to step. Not thread-safe but where said.
 // One time that a trainer has joined: what it sends after that may be made of other records than what it sent
 // before, though the step is the same.
 struct Attempt {
@@ -22,6 +20,17 @@ struct Attempt {
 };
 inline Attempt AttemptOf(const wire::Caller& caller) { return {caller.incarnation(), caller.attempt()}; }
 
+// A part of a gradient, as it came.
+struct GradientPart {
+  const wire::Caller& caller;
+  std::int64_t step = 0;
+  const wire::Part& part;
+  const Unpacked& message;
+  std::size_t at = 0;  // where in the message's payload its bytes begin
+};
+
+// Bookkeeping of one gradient of one sender. The elements lie in a value of the owner's, which keeps its
+// memory from step to step. Not thread-safe but where said.
 class Inbox {
  public:
   // Where a part belongs, once it is known to be wanted.
@@ -29,12 +38,11 @@ class Inbox {
   // Begins the gradient anew if the part is of another step or a later attempt than what is there, and says
   // whether the part is still missing. InvalidArgument: it is none of this gradient. Aborted: a later attempt
   // has sent.
-  absl::StatusOr<Verdict> Expect(const wire::PushRequest& request, const Unpacked& message,
-                                 const graph::VarType& type, graph::Value& value);
+  absl::StatusOr<Verdict> Expect(const GradientPart& part, const graph::VarType& type, graph::Value& value);
   // Copies a wanted part to its place; several parts may be copied at once.
-  static absl::Status Copy(const wire::PushRequest& request, const Unpacked& message, graph::Value& value);
+  static absl::Status Copy(const GradientPart& part, graph::Value& value);
   // A wanted part has been copied.
-  void Arrived(const wire::PushRequest& request);
+  void Arrived(const GradientPart& part);
 
   // All parts of that step have come.
   bool Whole(std::int64_t step) const { return step_ == step && missing_ == 0; }
@@ -42,8 +50,8 @@ class Inbox {
   void Clear() { *this = Inbox(); }
 
  private:
-  bool IsOf(const wire::PushRequest& request) const {
-    return request.step() == step_ && AttemptOf(request.caller()) == attempt_;
+  bool Has(const GradientPart& part) const {
+    return part.step == step_ && AttemptOf(part.caller) == attempt_;
   }
 
   std::int64_t step_ = -1;

@@ -16,18 +16,15 @@ absl::StatusOr<std::unique_ptr<Parameters>> Parameters::Make(const graph::Graph&
                                               : MakeAsyncParameters(std::move(blocks));
 }
 
-absl::StatusOr<Parameters::Part> CutPart(const graph::Tensor* tensor, std::string_view name,
-                                         std::int64_t offset, std::int64_t length) {
+absl::StatusOr<std::vector<Payload>> CutPart(const graph::Tensor* tensor, std::string_view name,
+                                             std::int64_t offset, std::int64_t length) {
   if (tensor == nullptr)
     return absl::NotFoundError(StrCat("there is no parameter ", Shortened(name, 128), " here"));
   const auto bytes = static_cast<std::int64_t>(tensor->bytes());
-  if (offset < 0 || length < 0 || offset > bytes)
-    return absl::InvalidArgumentError(StrCat("parameter ", name, " has no bytes from ", offset, " on"));
-  const std::int64_t size = std::min({length, bytes - offset, kFrameBytes});
-  const graph::Value value = *tensor;
-  return Parameters::Part{
-      .head = HeadOf(value),
-      .payloads = PartOf(value, static_cast<std::size_t>(offset), static_cast<std::size_t>(size))};
+  if (offset < 0 || length < 0 || offset > bytes || length > bytes - offset)
+    return absl::InvalidArgumentError(
+        StrCat("parameter ", name, " has ", bytes, " bytes and not ", length, " from ", offset, " on"));
+  return PartOf(graph::Value(*tensor), static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
 }
 
 absl::StatusOr<graph::Tensor> LookUp(ParameterBlocks& blocks, std::string_view name,

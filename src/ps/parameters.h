@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "graph/kernel/tensor.h"
 #include "graph/pass/transpile.h"
+#include "ps/inbox.h"
 #include "ps/rpc/frame.h"
-#include "ps/rpc/message.pb.h"
 
 namespace trainyard::ps {
 
@@ -45,18 +45,15 @@ class Parameters {
   // Keeps one part. Sync: OK for a step that is over, since it is a repeat; Unavailable for one that is not
   // open yet. Async: returns when the gradient is applied, if this part was its last. InvalidArgument: it
   // does not fit.
-  virtual absl::Status Push(const wire::PushRequest& request, const Unpacked& message) = 0;
+  virtual absl::Status Push(const GradientPart& part) = 0;
   // Sync: applies the open step with the gradients of these trainers; OK if that has been done.
   // FailedPrecondition: a gradient is missing.
   virtual absl::Status Apply(std::int64_t step, const std::vector<int>& trainers) = 0;
 
   // The bytes [offset, offset + length) of a parameter. Sync: its own memory, which changes with the next
   // step. Async: a copy that no update runs through.
-  struct Part {
-    wire::TensorHead head;
-    std::vector<Payload> payloads;
-  };
-  virtual absl::StatusOr<Part> Pull(std::string_view name, std::int64_t offset, std::int64_t length) = 0;
+  virtual absl::StatusOr<std::vector<Payload>> Pull(std::string_view name, std::int64_t offset,
+                                                    std::int64_t length) = 0;
   // Rows of a table's shard, by their numbers in it.
   virtual absl::StatusOr<graph::Tensor> Prefetch(std::string_view table, const graph::Tensor& ids) = 0;
 

@@ -11,6 +11,20 @@
 #include "ps/rpc/tensor_parts.h"
 
 namespace trainyard::ps {
+namespace {
+
+// What its parts are together. InvalidArgument: more than a message may carry.
+absl::StatusOr<std::size_t> BytesOf(const wire::TransferRequest& request) {
+  std::int64_t bytes = 0;
+  for (const wire::Part& part : request.parts()) {
+    if (part.length() < 0 || part.length() > kFrameBytes - bytes)
+      return absl::InvalidArgumentError(StrCat("parts of more than ", kFrameBytes, " bytes"));
+    bytes += part.length();
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+}  // namespace
 
 void GraphPserver::Handle(Held exchange) {
   const std::string method(exchange->method());
@@ -60,13 +74,27 @@ bool GraphPserver::Accept(Exchange& exchange, Request& request) const {
 template bool GraphPserver::Accept(Exchange& exchange, wire::ContributeRequest& request) const;
 template bool GraphPserver::Accept(Exchange& exchange, wire::ShareRequest& request) const;
 
+// Takes the gradients of a message in.
+absl::Status GraphPserver::Keep(const wire::TransferRequest& request, const Unpacked& message) {
+  TY_ASSIGN_OR_RETURN(const std::size_t bytes, BytesOf(request));
+  if (bytes != message.payload_size())
+    return absl::InvalidArgumentError(
+        StrCat("parts of ", bytes, " bytes came with ", message.payload_size()));
+  std::size_t at = 0;
+  for (const wire::Part& head : request.parts()) {
+    TY_RETURN_IF_ERROR(parameters_->Push(
+        {.caller = request.caller(), .step = request.step(), .part = head, .message = message, .at = at}));
+    at += static_cast<std::size_t>(head.length());
+  }
+  return absl::OkStatus();
+}
+
 void GraphPserver::HandlePush(Held exchange) {
   const std::shared_lock<std::shared_mutex> together(calls_mu_);
-  wire::PushRequest request;
+  wire::TransferRequest request;
   if (!Accept(*exchange, request)) return;
-  if (absl::Status pushed = parameters_->Push(request, exchange->message()); !pushed.ok())
-    return exchange->Fail(pushed);
-  exchange->Reply(wire::ApplyReply());
+  if (absl::Status kept = Keep(request, exchange->message()); !kept.ok()) return exchange->Fail(kept);
+  exchange->Reply(wire::TransferReply());
   if (mode_ == graph::SyncMode::kSync || parameters_->step() % meta_.checkpoint_every != 0) return;
   if (!is_lead_) return CheckpointIfDue();
   lead_thread_->Post([this] { CheckpointIfDue(); });
@@ -74,7 +102,7 @@ void GraphPserver::HandlePush(Held exchange) {
 
 void GraphPserver::HandlePull(Held exchange) {
   const std::shared_lock<std::shared_mutex> together(calls_mu_);
-  wire::PullRequest request;
+  wire::TransferRequest request;
   if (!Accept(*exchange, request)) return;
   if (mode_ == graph::SyncMode::kSync) {
     const MutexLock lock(mu_);
@@ -89,13 +117,16 @@ void GraphPserver::HandlePull(Held exchange) {
   AnswerPull(request, *exchange);
 }
 
-void GraphPserver::AnswerPull(const wire::PullRequest& request, Exchange& exchange) {
-  absl::StatusOr<Parameters::Part> part =
-      parameters_->Pull(request.name(), request.offset(), request.length());
-  if (!part.ok()) return exchange.Fail(part.status());
-  wire::PullReply reply;
-  *reply.mutable_tensor() = part->head;
-  exchange.Reply(reply, std::move(part->payloads));
+void GraphPserver::AnswerPull(const wire::TransferRequest& request, Exchange& exchange) {
+  if (absl::Status size = BytesOf(request).status(); !size.ok()) return exchange.Fail(size);
+  std::vector<Payload> all;
+  for (const wire::Part& part : request.parts()) {
+    absl::StatusOr<std::vector<Payload>> payloads =
+        parameters_->Pull(part.name(), part.offset(), part.length());
+    if (!payloads.ok()) return exchange.Fail(payloads.status());
+    std::move(payloads->begin(), payloads->end(), std::back_inserter(all));
+  }
+  exchange.Reply(wire::TransferReply(), std::move(all));
 }
 
 void GraphPserver::AnswerWaiting() {
@@ -134,10 +165,8 @@ void GraphPserver::HandlePrefetch(Held exchange) {
   exchange->message().Copy(0, ids.raw(), bytes);
   absl::StatusOr<graph::Tensor> rows = parameters_->Prefetch(request.table(), ids);
   if (!rows.ok()) return exchange->Fail(rows.status());
-  wire::PullReply reply;
   const graph::Value value = *std::move(rows);
-  *reply.mutable_tensor() = HeadOf(value);
-  exchange->Reply(reply, PartOf(value, 0, BytesOf(value)));
+  exchange->Reply(wire::TransferReply(), PartOf(value, 0, BytesOf(value)));
 }
 
 void GraphPserver::HandleApply(Held exchange) {

@@ -50,28 +50,27 @@ class SyncParameters final : public Parameters {
     return step_;
   }
 
-  absl::Status Push(const wire::PushRequest& request, const Unpacked& message) override {
+  absl::Status Push(const GradientPart& part) override {
     Slot* slot = nullptr;
     {
       const MutexLock lock(mu_);
-      if (request.step() < step_) return absl::OkStatus();
-      if (request.step() > step_ || applying_)
-        return absl::UnavailableError(
-            StrCat("step ", request.step(), " is not open yet, step ", step_, " is"));
-      const auto found = slots_.find(request.name());
+      if (part.step < step_) return absl::OkStatus();
+      if (part.step > step_ || applying_)
+        return absl::UnavailableError(StrCat("step ", part.step, " is not open yet, step ", step_, " is"));
+      const auto found = slots_.find(part.part.name());
       if (found == slots_.end())
         return absl::InvalidArgumentError(
-            StrCat(blocks_->graph().id, " has no gradient ", Shortened(request.name(), 128)));
+            StrCat(blocks_->graph().id, " has no gradient ", Shortened(part.part.name(), 128)));
       slot = &found->second;
       TY_ASSIGN_OR_RETURN(const Inbox::Verdict verdict,
-                          slot->inbox.Expect(request, message, slot->type, slot->variable->value));
+                          slot->inbox.Expect(part, slot->type, slot->variable->value));
       if (verdict == Inbox::Verdict::kRepeat) return absl::OkStatus();
       ++copying_;
     }
     // Outside the lock, so that gradients of several trainers come in at once.
-    absl::Status copied = Inbox::Copy(request, message, slot->variable->value);
+    absl::Status copied = Inbox::Copy(part, slot->variable->value);
     const MutexLock lock(mu_);
-    if (copied.ok()) slot->inbox.Arrived(request);
+    if (copied.ok()) slot->inbox.Arrived(part);
     if (--copying_ == 0) changed_.SignalAll();
     return copied;
   }
@@ -96,7 +95,8 @@ class SyncParameters final : public Parameters {
     return applied;
   }
 
-  absl::StatusOr<Part> Pull(std::string_view name, std::int64_t offset, std::int64_t length) override {
+  absl::StatusOr<std::vector<Payload>> Pull(std::string_view name, std::int64_t offset,
+                                            std::int64_t length) override {
     const graph::Tensor* tensor = nullptr;
     {
       const MutexLock lock(mu_);

@@ -17,6 +17,9 @@ namespace {
 constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 constexpr absl::Duration kRetry = absl::Milliseconds(20);
 constexpr absl::Duration kTellAfter = absl::Seconds(5);  // that somebody is waited for
+// A message costs about as much as a hundred KiB of payload: small parts wait for company, large ones go.
+constexpr std::size_t kBundleBytes = std::size_t{512} << 10;
+constexpr int kBundleParts = 256;
 
 const std::string& LeadId() {
   static const std::string& id = *new std::string(graph::GraphId(graph::GraphRole::kPserver, 0));
@@ -30,18 +33,26 @@ bool MayPass(const absl::Status& status) {
          absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status);
 }
 
+wire::Part PartHead(const std::string& name, std::int64_t offset, std::int64_t length) {
+  wire::Part part;
+  part.set_name(name);
+  part.set_offset(offset);
+  part.set_length(length);
+  return part;
+}
+
 }  // namespace
 
-// One message of those that run beside the program: a part of a gradient on its way out, or of a parameter on
-// its way in.
-struct TrainerPeers::Part {
+// One message of those that run beside the program: parts of gradients on their way out, or of parameters on
+// their way in.
+struct TrainerPeers::Bundle {
   std::string graph;
   std::string method;
-  wire::PushRequest push;
-  wire::PullRequest pull;
-  std::vector<Payload> payloads;
-  graph::Tensor into;
-  std::int64_t tried = 0;  // the incarnation of the peer that was tried
+  wire::TransferRequest head;
+  std::size_t bytes = 0;           // of its parts
+  std::vector<Payload> payloads;   // Push: the parts
+  std::vector<graph::Value> into;  // Pull: where each part belongs
+  std::int64_t tried = 0;          // the incarnation of the peer that was tried
   SteadyTime began;
   bool told = false;
 };
@@ -83,42 +94,89 @@ wire::Caller TrainerPeers::CallerTo(std::string_view graph) const {
   return caller;
 }
 
-// ---- Parts that run beside the program
+// ---- Bundles that run beside the program
 // ----------------------------------------------------------------------------------
 
-void TrainerPeers::Launch(const std::shared_ptr<Part>& part) {
-  const std::optional<GraphPod> pod = registry_.Find(part->graph);
-  if (!pod) return Settle(part, absl::UnavailableError(StrCat(part->graph, " is not registered")));
-  part->tried = pod->incarnation;
-  const google::protobuf::MessageLite& head =
-      part->method == "Push" ? static_cast<const google::protobuf::MessageLite&>(part->push) : part->pull;
-  channels_.To(part->graph, *pod)
-      ->Start(part->method, head, part->payloads, kCallTimeout,
-              [this, part](absl::StatusOr<Unpacked> answer) { Settle(part, std::move(answer)); });
+void TrainerPeers::Add(Bundles& bundles, std::string_view method, std::string_view graph, wire::Part part,
+                       const graph::Value& value) {
+  const auto bytes = static_cast<std::size_t>(part.length());
+  std::shared_ptr<Bundle>& bundle = bundles.try_emplace(std::string(graph)).first->second;
+  if (bundle != nullptr && bundle->bytes + bytes > kFrameBytes) Dispatch(std::exchange(bundle, nullptr));
+  if (bundle == nullptr) {
+    bundle = std::make_shared<Bundle>();
+    bundle->graph = graph;
+    bundle->method = method;
+    *bundle->head.mutable_caller() = CallerTo(graph);
+    bundle->head.set_step(step_);
+  }
+  if (method == "Push") {
+    *part.mutable_tensor() = HeadOf(value);
+    for (Payload& payload : PartOf(value, static_cast<std::size_t>(part.offset()), bytes))
+      bundle->payloads.push_back(std::move(payload));
+  } else {
+    bundle->into.push_back(value);
+  }
+  *bundle->head.add_parts() = std::move(part);
+  bundle->bytes += bytes;
+  if (bundle->bytes >= kBundleBytes || bundle->head.parts_size() >= kBundleParts)
+    Dispatch(std::exchange(bundle, nullptr));
 }
 
-void TrainerPeers::Settle(const std::shared_ptr<Part>& part, absl::StatusOr<Unpacked> answer) {
-  if (answer.ok()) {
-    if (part->method == "Push") return Finished(absl::OkStatus());
-    graph::Value value = part->into;
-    if (answer->payload_size() != static_cast<std::size_t>(part->pull.length())) {
-      return Finished(
-          absl::InternalError(StrCat("parameter ", part->pull.name(), " came with ", answer->payload_size(),
-                                     " bytes instead of ", part->pull.length())));
-    }
-    return Finished(PutPart(*answer, static_cast<std::size_t>(part->pull.offset()), value));
+void TrainerPeers::Flush(Bundles& bundles) {
+  for (auto& [graph, bundle] : bundles) {
+    if (bundle != nullptr) Dispatch(std::exchange(bundle, nullptr));
   }
+}
+
+void TrainerPeers::Dispatch(std::shared_ptr<Bundle> bundle) {
+  bundle->began = Clock::System().Steady();
+  {
+    const MutexLock lock(mu_);
+    ++under_way_;
+  }
+  Launch(bundle);
+}
+
+void TrainerPeers::Launch(const std::shared_ptr<Bundle>& bundle) {
+  const std::optional<GraphPod> pod = registry_.Find(bundle->graph);
+  if (!pod) return Settle(bundle, absl::UnavailableError(StrCat(bundle->graph, " is not registered")));
+  bundle->tried = pod->incarnation;
+  channels_.To(bundle->graph, *pod)
+      ->Start(bundle->method, bundle->head, bundle->payloads, kCallTimeout,
+              [this, bundle](absl::StatusOr<Unpacked> answer) { Settle(bundle, std::move(answer)); });
+}
+
+void TrainerPeers::Settle(const std::shared_ptr<Bundle>& bundle, absl::StatusOr<Unpacked> answer) {
+  if (answer.ok()) return Finished(Take(*bundle, *answer));
   if (!MayPass(answer.status())) return Finished(answer.status());
   // Not on gRPC's thread: it waits.
-  retries_->Post([this, part, why = answer.status()] {
+  retries_->Post([this, bundle, why = answer.status()] {
     if (absl::Status hopeless = Hopeless(); !hopeless.ok()) return Finished(hopeless);
-    if (!part->told && Clock::System().Steady() - part->began > kTellAfter) {
-      part->told = true;
-      log::Warn("waiting for a pserver", {{"graph", part->graph}, {"because", why}});
+    if (!bundle->told && Clock::System().Steady() - bundle->began > kTellAfter) {
+      bundle->told = true;
+      log::Warn("waiting for a pserver", {{"graph", bundle->graph}, {"because", why}});
     }
-    registry_.WaitFor(part->graph, part->tried, kRetry);
-    Launch(part);
+    registry_.WaitFor(bundle->graph, bundle->tried, kRetry);
+    Launch(bundle);
   });
+}
+
+// Puts what was asked for where it belongs.
+absl::Status TrainerPeers::Take(Bundle& bundle, const Unpacked& answer) {
+  if (bundle.into.empty()) return absl::OkStatus();  // a push, which asks for nothing
+  if (answer.payload_size() != bundle.bytes) {
+    return absl::InternalError(StrCat("parameters of ", bundle.graph, " came with ", answer.payload_size(),
+                                      " bytes instead of ", bundle.bytes));
+  }
+  std::size_t at = 0;
+  for (int i = 0; i < bundle.head.parts_size(); ++i) {
+    const wire::Part& part = bundle.head.parts(i);
+    const auto bytes = static_cast<std::size_t>(part.length());
+    TY_RETURN_IF_ERROR(PutPart(answer, at, bytes, static_cast<std::size_t>(part.offset()),
+                               bundle.into[static_cast<std::size_t>(i)]));
+    at += bytes;
+  }
+  return absl::OkStatus();
 }
 
 void TrainerPeers::Finished(const absl::Status& status) {
@@ -135,31 +193,18 @@ absl::Status TrainerPeers::Drain() {
 
 absl::Status TrainerPeers::Send(std::string_view graph, const std::string& name, const graph::Value& value) {
   sent_ = true;
-  const std::size_t bytes = BytesOf(value);
-  const std::size_t parts =
-      std::max<std::size_t>(1, (bytes + kFrameBytes - 1) / static_cast<std::size_t>(kFrameBytes));
-  for (std::size_t i = 0; i < parts; ++i) {
-    auto part = std::make_shared<Part>();
-    part->graph = graph;
-    part->method = "Push";
-    part->began = Clock::System().Steady();
-    *part->push.mutable_caller() = CallerTo(graph);
-    part->push.set_step(step_);
-    part->push.set_name(name);
-    *part->push.mutable_tensor() = HeadOf(value);
-    const std::size_t offset = i * static_cast<std::size_t>(kFrameBytes);
-    part->push.set_offset(static_cast<std::int64_t>(offset));
-    part->payloads = PartOf(value, offset, std::min<std::size_t>(kFrameBytes, bytes - offset));
-    {
-      const MutexLock lock(mu_);
-      ++under_way_;
-    }
-    Launch(part);
-  }
+  const auto bytes = static_cast<std::int64_t>(BytesOf(value));
+  std::int64_t offset = 0;
+  do {  // an empty one has one part too
+    const std::int64_t length = std::min(kFrameBytes, bytes - offset);
+    Add(pushes_, "Push", graph, PartHead(name, offset, length), value);
+    offset += length;
+  } while (offset < bytes);
   return absl::OkStatus();
 }
 
 absl::Status TrainerPeers::Contribute() {
+  Flush(pushes_);
   if (absl::Status arrived = Drain(); !arrived.ok()) return arrived;
   if (!std::exchange(sent_, false)) return absl::OkStatus();
   wire::ContributeRequest request;
@@ -177,27 +222,15 @@ absl::Status TrainerPeers::Receive(std::string_view graph, const std::string& na
   // Without a barrier the first parameter that is asked for ends the step.
   if (sent_) TY_RETURN_IF_ERROR(Contribute());
   const auto bytes = static_cast<std::int64_t>(into.bytes());
-  for (std::int64_t offset = 0; offset < bytes; offset += kFrameBytes) {
-    auto part = std::make_shared<Part>();
-    part->graph = graph;
-    part->method = "Pull";
-    part->began = Clock::System().Steady();
-    *part->pull.mutable_caller() = CallerTo(graph);
-    part->pull.set_step(step_);
-    part->pull.set_name(name);
-    part->pull.set_offset(offset);
-    part->pull.set_length(std::min(kFrameBytes, bytes - offset));
-    part->into = into;
-    {
-      const MutexLock lock(mu_);
-      ++under_way_;
-    }
-    Launch(part);
-  }
+  for (std::int64_t offset = 0; offset < bytes; offset += kFrameBytes)
+    Add(pulls_, "Pull", graph, PartHead(name, offset, std::min(kFrameBytes, bytes - offset)), into);
   return absl::OkStatus();
 }
 
-absl::Status TrainerPeers::FetchBarrier(const graph::Strings&) { return Drain(); }
+absl::Status TrainerPeers::FetchBarrier(const graph::Strings&) {
+  Flush(pulls_);
+  return Drain();
+}
 
 absl::Status TrainerPeers::Prefetch(std::string_view graph, const std::string& table,
                                     const graph::Tensor& ids, graph::Tensor& rows) {
@@ -229,7 +262,7 @@ absl::Status TrainerPeers::Prefetch(std::string_view graph, const std::string& t
       if ((*answer)->payload_size() != rows.bytes())
         return absl::InternalError(StrCat("rows of table ", table, " came with ", (*answer)->payload_size(),
                                           " bytes instead of ", rows.bytes()));
-      return PutPart(**answer, 0, value);
+      return PutPart(**answer, 0, rows.bytes(), 0, value);
     }
     if (!MayPass(answer->status())) return answer->status();
     registry_.WaitFor(peer, pod->incarnation, kRetry);
@@ -268,6 +301,8 @@ absl::Status TrainerPeers::CallLead(std::string_view method, Request request, Re
 
 absl::StatusOr<TrainerPeers::Place> TrainerPeers::Join(std::int64_t records) {
   Drain().IgnoreError();  // what was under way belongs to the past
+  pushes_.clear();
+  pulls_.clear();
   sent_ = false;
   ++attempt_;
   wire::JoinRequest request;

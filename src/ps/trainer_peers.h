@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -63,10 +64,18 @@ class TrainerPeers final : public graph::Peers {
   void Stop();
 
  private:
-  struct Part;
+  struct Bundle;
+  using Bundles = std::map<std::string, std::shared_ptr<Bundle>, std::less<>>;  // by the graph they go to
   wire::Caller CallerTo(std::string_view graph) const;
-  void Launch(const std::shared_ptr<Part>& part);
-  void Settle(const std::shared_ptr<Part>& part, absl::StatusOr<Unpacked> answer);
+  // Adds a part to the bundle for that graph, which goes when it is large enough.
+  void Add(Bundles& bundles, std::string_view method, std::string_view graph, wire::Part part,
+           const graph::Value& value);
+  // Lets all of them go.
+  void Flush(Bundles& bundles);
+  void Dispatch(std::shared_ptr<Bundle> bundle);
+  void Launch(const std::shared_ptr<Bundle>& bundle);
+  void Settle(const std::shared_ptr<Bundle>& bundle, absl::StatusOr<Unpacked> answer);
+  static absl::Status Take(Bundle& bundle, const Unpacked& answer);
   void Finished(const absl::Status& status);
   // Waits until nothing is under way.
   absl::Status Drain();
@@ -86,6 +95,8 @@ class TrainerPeers final : public graph::Peers {
   std::atomic<std::int64_t> step_ = 0;
   std::atomic<bool> stopping_ = false;
   bool sent_ = false;  // something was sent since the last contribution
+  Bundles pushes_;     // that are still being filled, as are these
+  Bundles pulls_;
 
   Mutex mu_;
   CondVar changed_;

@@ -51,7 +51,7 @@ class Faults(GraphJobCase):
         return self.object_of(name)["status"].get("restartTotal", 0)
 
     def test_of_pservers_are_rolled_back_and_leave_no_trace_in_what_is_learnt(self):
-        job = self.start("pservers", self.program, passes=12, checkpoint_every=25)
+        job = self.start("pservers", self.program, passes=40, checkpoint_every=25)
         outputs = job.trainers.get(self.loss)
         for graph in ("pserver-1", "pserver-0"):
             self.advance(outputs, 60)
@@ -60,10 +60,10 @@ class Faults(GraphJobCase):
         self.assertEqual(steps, list(range(steps[0], steps[-1] + 1)), "each step comes once")
         self.assertEqual(job.status().state, "Complete")
         self.assertEqual(self.restarts("pservers"), 2)
-        self.assert_same(job, self.undisturbed(12))
+        self.assert_same(job, self.undisturbed(40))
 
     def test_of_trainers_let_the_others_go_on(self):
-        job = self.start("trainers", self.program, passes=20)
+        job = self.start("trainers", self.program, passes=80)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 50)
         self.kill("trainers", "trainer-1")
@@ -74,7 +74,7 @@ class Faults(GraphJobCase):
         self.assertLess(float(rest[-1]), 0.1)
 
     def test_of_one_trainer_do_not_stop_the_others_in_async_mode(self):
-        job = self.start("async", self.program, passes=40, mode="async")
+        job = self.start("async", self.program, passes=120, mode="async")
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 50)
         pid = self.pid("async", "trainer-1")
@@ -98,7 +98,7 @@ class Faults(GraphJobCase):
             pass
 
     def test_of_the_store_for_less_than_a_lease_are_not_noticed(self):
-        job = self.start("short", self.program, passes=25)
+        job = self.start("short", self.program, passes=120)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 20)
         pids = {graph: self.pid("short", graph) for graph in GRAPHS}
@@ -107,10 +107,10 @@ class Faults(GraphJobCase):
         self.assertEqual({graph: self.pid("short", graph) for graph in GRAPHS}, pids)
         self.assertEqual(self.restarts("short"), 0)
         list(outputs)
-        self.assert_same(job, self.undisturbed(25))
+        self.assert_same(job, self.undisturbed(120))
 
     def test_of_the_store_for_longer_than_a_lease_stop_the_graphs_and_they_go_on_from_their_checkpoint(self):
-        job = self.start("long", self.program, passes=40, checkpoint_every=25)
+        job = self.start("long", self.program, passes=120, checkpoint_every=25)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 60)
         self.without_store(6)

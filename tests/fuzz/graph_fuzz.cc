@@ -60,14 +60,18 @@ void ReadMessage(std::string_view bytes) {
   const grpc::ByteBuffer buffer(&slice, 1);
   ps::Unpacked message;
   if (!ps::Unpacked::Parse(buffer, message).ok()) return;
-  ps::wire::PushRequest request;
-  if (!message.Head(request)) return;
+  ps::wire::TransferRequest request;
+  if (!message.Head(request) || request.parts().empty()) return;
+  const ps::wire::Part& head = request.parts(0);
+  if (head.length() < 0 || static_cast<std::size_t>(head.length()) > message.payload_size()) return;
+  const ps::GradientPart part{
+      .caller = request.caller(), .step = request.step(), .part = head, .message = message};
   const graph::VarType type{.data_type = graph::DataType::kFloat32, .dims = {4, 3}};
   graph::Value value = graph::Tensor(type.data_type, type.dims);
   ps::Inbox inbox;
-  const absl::StatusOr<ps::Inbox::Verdict> verdict = inbox.Expect(request, message, type, value);
+  const absl::StatusOr<ps::Inbox::Verdict> verdict = inbox.Expect(part, type, value);
   if (!verdict.ok() || *verdict != ps::Inbox::Verdict::kWanted) return;
-  if (ps::Inbox::Copy(request, message, value).ok()) inbox.Arrived(request);
+  if (ps::Inbox::Copy(part, value).ok()) inbox.Arrived(part);
   TY_CHECK(ps::BytesOf(value) <= (std::size_t{1} << 20), "no more room is made than the variable can need");
 }
 

@@ -1,6 +1,8 @@
 #include "ps/rpc/channel.h"
 
 #include <chrono>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "base/mutex.h"
@@ -14,18 +16,30 @@
 namespace trainyard::ps {
 namespace {
 
-// What gRPC needs as long as a call is under way.
-struct CallState {
-  grpc::ClientContext context;
-  grpc::ByteBuffer request;
-  grpc::ByteBuffer reply;
-};
-
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   Tune(arguments);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
+
+// Answers of all calls of this process come in on one thread: gRPC's own hand each event to one another,
+// which costs more than a small call does. It has no end, as a call may be under way whenever the process
+// ends.
+class AnswerThread {
+ public:
+  static grpc::CompletionQueue& Queue() {
+    static AnswerThread& the = *new AnswerThread();
+    return the.queue_;
+  }
+
+ private:
+  AnswerThread() {
+    std::thread([this] { Run(); }).detach();
+  }
+  void Run();
+
+  grpc::CompletionQueue queue_;
+};
 
 }  // namespace
 
@@ -36,25 +50,54 @@ struct Channel::Line {
   const std::string token;
 };
 
+namespace {
+
+// A call under way, and what gRPC needs for it. Its address is its tag.
+struct CallState {
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  Channel::Done done;
+  std::shared_ptr<void> line;
+};
+
+void AnswerThread::Run() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) {
+    const std::unique_ptr<CallState> call(static_cast<CallState*>(tag));
+    if (!call->status.ok()) {
+      call->done(FromGrpc(call->status));
+      continue;
+    }
+    Unpacked reply;
+    if (absl::Status parsed = Unpacked::Parse(call->reply, reply); !parsed.ok()) {
+      call->done(parsed);
+    } else {
+      call->done(std::move(reply));
+    }
+  }
+}
+
+}  // namespace
+
 Channel::Channel(const std::string& address, std::string token)
     : line_(std::make_shared<Line>(address, std::move(token))) {}
 Channel::~Channel() = default;
 
 void Channel::Start(std::string_view method, const google::protobuf::MessageLite& head,
                     std::vector<Payload> payloads, absl::Duration timeout, Done done) {
-  auto state = std::make_shared<CallState>();
-  state->request = Pack(head, std::move(payloads));
-  state->context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
-  if (!line_->token.empty()) state->context.AddMetadata("token", line_->token);
-  line_->stub.UnaryCall(&state->context, StrCat("/trainyard.ps/", method), grpc::StubOptions(),
-                        &state->request, &state->reply,
-                        [state, line = line_, done = std::move(done)](const grpc::Status& status) {
-                          if (!status.ok()) return done(FromGrpc(status));
-                          Unpacked reply;
-                          if (absl::Status parsed = Unpacked::Parse(state->reply, reply); !parsed.ok())
-                            return done(parsed);
-                          done(std::move(reply));
-                        });
+  auto call = std::make_unique<CallState>();
+  call->context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
+  if (!line_->token.empty()) call->context.AddMetadata("token", line_->token);
+  call->done = std::move(done);
+  call->line = line_;
+  call->reader = line_->stub.PrepareUnaryCall(&call->context, StrCat("/trainyard.ps/", method),
+                                              Pack(head, std::move(payloads)), &AnswerThread::Queue());
+  call->reader->StartCall();
+  CallState* const tag = call.release();  // AnswerThread's from now on
+  tag->reader->Finish(&tag->reply, &tag->status, tag);
 }
 
 absl::Status Channel::Call(std::string_view method, const google::protobuf::MessageLite& head,

@@ -1,6 +1,5 @@
 #include "ps/rpc/server.h"
 
-#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -25,65 +24,97 @@ bool SameToken(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-// gRPC's side of one call: read one message, hand it over, write one answer. Deletes itself when gRPC is done
-// with it.
-class Reactor final : public grpc::ServerGenericBidiReactor {
+// gRPC's side of one call: it comes, one message is read and handed over, one answer is written. Deletes
+// itself when gRPC is done with it.
+class Call {
  public:
-  using Ready = std::function<void(Reactor*)>;
-  Reactor(std::string method, Ready ready) : method_(std::move(method)), ready_(std::move(ready)) {
-    StartRead(&request_);
+  // What becomes of calls.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // Waits for the next call.
+    virtual void Accept() = 0;
+    virtual bool HasToken(const grpc::ServerContext& context) const = 0;
+    virtual void HandOver(Call* call) = 0;
+  };
+
+  Call(grpc::AsyncGenericService& service, grpc::ServerCompletionQueue& queue, Owner& owner)
+      : owner_(owner), stream_(&context_) {
+    service.RequestCall(&context_, &stream_, &queue, &queue, this);
   }
 
-  void OnReadDone(bool ok) override {
-    if (!ok) return Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a call without a message"));
-    ready_(this);
+  // What it waited for has come; not `ok`: and never will.
+  void Proceed(bool ok) {
+    switch (stage_) {
+      case Stage::kWaiting:
+        if (!ok) break;  // the server ends
+        owner_.Accept();
+        if (!owner_.HasToken(context_)) {
+          return Refuse(absl::UnauthenticatedError("the job's token is missing or wrong"));
+        }
+        stage_ = Stage::kReading;
+        return stream_.Read(&request_, this);
+      case Stage::kReading:
+        if (!ok) return Refuse(absl::InvalidArgumentError("a call without a message"));
+        return owner_.HandOver(this);
+      case Stage::kAnswered:
+        break;
+    }
+    delete this;
   }
-  void OnDone() override { delete this; }
 
-  const std::string& method() const { return method_; }
+  // Its last part: "Push".
+  std::string method() const {
+    const std::string& path = context_.method();
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? path : path.substr(slash + 1);
+  }
   const grpc::ByteBuffer& request() const { return request_; }
+
+  // One of these, once, from any thread; the call may be gone when they return.
   void Answer(const grpc::ByteBuffer& reply) {
-    reply_ = reply;
-    StartWriteAndFinish(&reply_, grpc::WriteOptions(), grpc::Status::OK);
+    stage_ = Stage::kAnswered;
+    stream_.WriteAndFinish(reply, grpc::WriteOptions(), grpc::Status::OK, this);
   }
-  void Refuse(const absl::Status& status) { Finish(ToGrpc(status)); }
+  void Refuse(const absl::Status& status) {
+    stage_ = Stage::kAnswered;
+    stream_.Finish(ToGrpc(status), this);
+  }
 
  private:
-  const std::string method_;
-  const Ready ready_;
-  grpc::ByteBuffer request_;
-  grpc::ByteBuffer reply_;
-};
+  enum class Stage { kWaiting, kReading, kAnswered };
 
-// A call that is refused before anything is read.
-class Refusal final : public grpc::ServerGenericBidiReactor {
- public:
-  explicit Refusal(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
+  Owner& owner_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_;
+  grpc::ByteBuffer request_;
+  Stage stage_ = Stage::kWaiting;
 };
 
 class GrpcExchange final : public Exchange {
  public:
-  GrpcExchange(Reactor* reactor, Unpacked message)
-      : reactor_(reactor), method_(reactor->method()), message_(std::move(message)) {}
+  GrpcExchange(Call* call, Unpacked message)
+      : call_(call), method_(call->method()), message_(std::move(message)) {}
   ~GrpcExchange() override { Fail(absl::UnavailableError("the graph is stopping")); }
 
   std::string_view method() const override { return method_; }
   const Unpacked& message() const override { return message_; }
   void Reply(const google::protobuf::MessageLite& head, std::vector<Payload> payloads) override {
-    if (Reactor* reactor = std::exchange(reactor_, nullptr)) reactor->Answer(Pack(head, std::move(payloads)));
+    if (Call* call = std::exchange(call_, nullptr)) call->Answer(Pack(head, std::move(payloads)));
   }
   void Fail(const absl::Status& status) override {
-    if (Reactor* reactor = std::exchange(reactor_, nullptr)) reactor->Refuse(status);
+    if (Call* call = std::exchange(call_, nullptr)) call->Refuse(status);
   }
 
  private:
-  Reactor* reactor_;
+  Call* call_;
   const std::string method_;
   const Unpacked message_;
 };
 
-class GrpcServer final : public RpcServer, public grpc::CallbackGenericService {
+// One thread takes what gRPC has to tell: gRPC's own hand each event to one another, which costs more than a
+// small call does.
+class GrpcServer final : public RpcServer, public Call::Owner {
  public:
   GrpcServer(const RpcServerOptions& options, RpcServer::Handler handler)
       : token_(options.token), handler_(std::move(handler)) {
@@ -91,58 +122,69 @@ class GrpcServer final : public RpcServer, public grpc::CallbackGenericService {
   }
 
   ~GrpcServer() override {
+    if (server_ == nullptr) return;
     // Calls that wait for something are dropped by their holder; gRPC cancels what is left after the
     // deadline.
-    if (server_ != nullptr)
-      server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
     threads_.clear();
+    queue_->Shutdown();
+    poller_.join();
   }
 
   absl::Status Listen(const std::string& address) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterCallbackGenericService(this);
+    builder.RegisterAsyncGenericService(&service_);
+    queue_ = builder.AddCompletionQueue();
     Tune(builder);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port_ == 0)
+    if (server_ == nullptr || port_ == 0) {
+      server_ = nullptr;
+      queue_->Shutdown();
       return absl::UnavailableError(StrCat("cannot listen on ", address, ": is the port taken?"));
+    }
+    Accept();
+    poller_ = std::thread([this] { Poll(); });
     return absl::OkStatus();
   }
 
   int port() const override { return port_; }
 
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    if (!token_.empty()) {
-      const auto found = context->client_metadata().find("token");
-      if (found == context->client_metadata().end() ||
-          !SameToken({found->second.data(), found->second.size()}, token_)) {
-        return new Refusal(
-            grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "the job's token is missing or wrong"));
-      }
-    }
-    const std::string& path = context->method();
-    const std::size_t slash = path.rfind('/');
-    return new Reactor(slash == std::string::npos ? path : path.substr(slash + 1),
-                       [this](Reactor* reactor) { HandOver(reactor); });
+  void Accept() override { new Call(service_, *queue_, *this); }
+
+  bool HasToken(const grpc::ServerContext& context) const override {
+    if (token_.empty()) return true;
+    const auto found = context.client_metadata().find("token");
+    return found != context.client_metadata().end() &&
+           SameToken({found->second.data(), found->second.size()}, token_);
+  }
+
+  void HandOver(Call* call) override {
+    const std::size_t turn = next_++ % threads_.size();
+    threads_[turn]->Post([this, call] {
+      Unpacked message;
+      if (absl::Status parsed = Unpacked::Parse(call->request(), message); !parsed.ok())
+        return call->Refuse(parsed);
+      handler_(std::make_unique<GrpcExchange>(call, std::move(message)));
+    });
   }
 
  private:
-  void HandOver(Reactor* reactor) {
-    const std::size_t turn = next_++ % threads_.size();
-    threads_[turn]->Post([this, reactor] {
-      Unpacked message;
-      if (absl::Status parsed = Unpacked::Parse(reactor->request(), message); !parsed.ok())
-        return reactor->Refuse(parsed);
-      handler_(std::make_unique<GrpcExchange>(reactor, std::move(message)));
-    });
+  void Poll() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_->Next(&tag, &ok)) static_cast<Call*>(tag)->Proceed(ok);
   }
 
   const std::string token_;
   const RpcServer::Handler handler_;
   int port_ = 0;
-  std::atomic<std::size_t> next_ = 0;
+  std::size_t next_ = 0;
+  grpc::AsyncGenericService service_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::unique_ptr<Executor>> threads_;
   std::unique_ptr<grpc::Server> server_;
+  std::thread poller_;
 };
 
 }  // namespace

@@ -101,23 +101,20 @@ absl::StatusOr<Value> MakeValue(const wire::TensorHead& head, const graph::VarTy
   return Value(std::move(rows));
 }
 
-absl::Status PutPart(const Unpacked& message, std::size_t offset, Value& value) {
+absl::Status PutPart(const Unpacked& message, std::size_t from, std::size_t size, std::size_t offset,
+                     Value& value) {
   const std::size_t bytes = BytesOf(value);
-  if (offset > bytes || message.payload_size() > bytes - offset) {
-    return absl::InvalidArgumentError(
-        StrCat(message.payload_size(), " bytes from ", offset, " on do not fit into ", bytes));
-  }
-  std::size_t from = 0;
-  std::size_t left = message.payload_size();
+  if (offset > bytes || size > bytes - offset)
+    return absl::InvalidArgumentError(StrCat(size, " bytes from ", offset, " on do not fit into ", bytes));
   for (const Segment& segment : SegmentsOf(value)) {
     if (offset >= segment.size) {
       offset -= segment.size;
       continue;
     }
-    const std::size_t part = std::min(segment.size - offset, left);
+    const std::size_t part = std::min(segment.size - offset, size);
     message.Copy(from, segment.data + offset, part);
     from += part;
-    left -= part;
+    size -= part;
     offset = 0;
   }
   return absl::OkStatus();

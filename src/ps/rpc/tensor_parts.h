@@ -26,7 +26,9 @@ std::vector<Payload> PartOf(const graph::Value& value, std::size_t from, std::si
 // not that of `expected`.
 absl::StatusOr<graph::Value> MakeValue(const wire::TensorHead& head, const graph::VarType& expected);
 
-// Copies the message's payload to the bytes of the value from `offset` on. InvalidArgument: it does not fit.
-absl::Status PutPart(const Unpacked& message, std::size_t offset, graph::Value& value);
+// Copies the payload bytes [from, from + size) of a message, which must be there, to the bytes of the value
+// from `offset` on. InvalidArgument: they do not fit.
+absl::Status PutPart(const Unpacked& message, std::size_t from, std::size_t size, std::size_t offset,
+                     graph::Value& value);
 
 }  // namespace trainyard::ps

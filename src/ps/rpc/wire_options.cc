@@ -26,6 +26,11 @@ void Apply(Set set) {
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindow);
   set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, kWindow);
+  // What a call passes through and we have no use for: it is tried again by whoever made it, tensors do not
+  // shrink, and nobody looks at the statistics.
+  set(GRPC_ARG_ENABLE_RETRIES, 0);
+  set(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  set(GRPC_ARG_ENABLE_CHANNELZ, 0);
 }
 
 // What gRPC reads into is megabytes large, used once and freed by another thread. As the allocator is set by
