@@ -95,11 +95,11 @@ class AsyncParameters final : public Parameters {
 
   absl::StatusOr<std::vector<Payload>> Pull(std::string_view name, std::int64_t offset,
                                             std::int64_t length) override {
-    const graph::Tensor* tensor = blocks_->scope().FindTensor(name);
-    TY_ASSIGN_OR_RETURN(std::vector<Payload> payloads, CutPart(tensor, name, offset, length));
+    const auto cut = [&] { return CutPart(blocks_->scope().FindTensor(name), name, offset, length); };
     const auto found = of_parameter_.find(name);
-    if (found == of_parameter_.end()) return payloads;
+    if (found == of_parameter_.end()) return cut();  // nothing updates it
     const MutexLock lock(found->second->mu);
+    TY_ASSIGN_OR_RETURN(std::vector<Payload> payloads, cut());
     for (Payload& payload : payloads) {
       const auto* bytes = static_cast<const std::byte*>(payload.data);
       auto copy = std::make_shared<std::vector<std::byte>>(bytes, bytes + payload.size);
