@@ -128,7 +128,7 @@ void TrainerPeers::Flush(Bundles& bundles) {
   }
 }
 
-void TrainerPeers::Dispatch(std::shared_ptr<Bundle> bundle) {
+void TrainerPeers::Dispatch(const std::shared_ptr<Bundle>& bundle) {
   bundle->began = Clock::System().Steady();
   {
     const MutexLock lock(mu_);

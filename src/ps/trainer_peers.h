@@ -72,7 +72,7 @@ class TrainerPeers final : public graph::Peers {
            const graph::Value& value);
   // Lets all of them go.
   void Flush(Bundles& bundles);
-  void Dispatch(std::shared_ptr<Bundle> bundle);
+  void Dispatch(const std::shared_ptr<Bundle>& bundle);
   void Launch(const std::shared_ptr<Bundle>& bundle);
   void Settle(const std::shared_ptr<Bundle>& bundle, absl::StatusOr<Unpacked> answer);
   static absl::Status Take(Bundle& bundle, const Unpacked& answer);
