@@ -51,7 +51,7 @@ class Faults(GraphJobCase):
         return self.object_of(name)["status"].get("restartTotal", 0)
 
     def test_of_pservers_are_rolled_back_and_leave_no_trace_in_what_is_learnt(self):
-        job = self.start("pservers", self.program, passes=40, checkpoint_every=25)
+        job = self.start("pservers", self.program, passes=100, checkpoint_every=25)
         outputs = job.trainers.get(self.loss)
         for graph in ("pserver-1", "pserver-0"):
             self.advance(outputs, 60)
@@ -60,10 +60,10 @@ class Faults(GraphJobCase):
         self.assertEqual(steps, list(range(steps[0], steps[-1] + 1)), "each step comes once")
         self.assertEqual(job.status().state, "Complete")
         self.assertEqual(self.restarts("pservers"), 2)
-        self.assert_same(job, self.undisturbed(40))
+        self.assert_same(job, self.undisturbed(100))
 
     def test_of_trainers_let_the_others_go_on(self):
-        job = self.start("trainers", self.program, passes=80)
+        job = self.start("trainers", self.program, passes=120)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 50)
         self.kill("trainers", "trainer-1")

@@ -31,7 +31,7 @@ class Scaling(GraphJobCase):
         self.fail("the job ended first, after %d outputs" % len(read))
 
     def test_of_trainers_lets_them_join_and_leave_without_a_loss(self):
-        job = self.start("trainers", self.program, trainers=1, passes=80)
+        job = self.start("trainers", self.program, trainers=1, passes=150)
         outputs = job.trainers.get(self.loss)
         before = self.read_until(outputs, lambda output: output.step >= 100)
         job.trainers.scale(3)
@@ -46,13 +46,13 @@ class Scaling(GraphJobCase):
         self.assertEqual({output.graph for output in rest if output.step > last - 20}, {"trainer-0", "trainer-1"})
         status = job.status()
         self.assertEqual((status.state, status.trainers), ("Complete", 2))
-        # Each step of a trainer is at most a batch of 32 records, and each record of 80 passes is used once.
+        # Each step of a trainer is at most a batch of 32 records, and each record of 150 passes is used once.
         used = len(before) + len(joined) + len(later) + len(rest)
-        self.assertGreaterEqual(used, 80 * 2048 // 32)
+        self.assertGreaterEqual(used, 150 * 2048 // 32)
 
     def test_of_pservers_cuts_the_parameters_anew_and_goes_on(self):
         np = graph_jobs.np
-        job = self.start("pservers", self.program, trainers=2, pservers=2, passes=60, checkpoint_every=50)
+        job = self.start("pservers", self.program, trainers=2, pservers=2, passes=200, checkpoint_every=50)
         outputs = job.trainers.get(self.loss)
         self.read_until(outputs, lambda output: output.step >= 100)
         job.pservers.scale(3)
@@ -65,7 +65,7 @@ class Scaling(GraphJobCase):
         self.assertEqual((job.status().state, job.status().pservers), ("Complete", 2))
         self.assertEqual(rest[-1].step, job.status().steps - 1)
         scaled = self.variables(self.program, self.saved(job))
-        undisturbed = self.start("still", self.program, trainers=2, pservers=2, passes=60)
+        undisturbed = self.start("still", self.program, trainers=2, pservers=2, passes=200)
         self.assertTrue(undisturbed.wait(120))
         for name, value in self.variables(self.program, self.saved(undisturbed)).items():
             np.testing.assert_allclose(scaled[name], value, rtol=0, atol=1e-6, err_msg=name)
