@@ -24,6 +24,18 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
+// A call under way, and what gRPC needs for it. Its address is its tag.
+struct CallState {
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  Channel::Done done;
+  std::shared_ptr<void> line;
+  // From whoever calls to AnswerThread. gRPC orders the two as well, out of sight of a sanitizer.
+  std::atomic<bool> given = false;
+};
+
 // Answers of all calls of this process come in on one thread: gRPC's own hand each event to one another,
 // which costs more than a small call does. It has no end, as a call may be under way whenever the process
 // ends.
@@ -41,29 +53,6 @@ class AnswerThread {
   void Run();
 
   grpc::CompletionQueue queue_;
-};
-
-}  // namespace
-
-struct Channel::Line {
-  Line(const std::string& address, std::string the_token)
-      : stub(Connect(address)), token(std::move(the_token)) {}
-  grpc::GenericStub stub;
-  const std::string token;
-};
-
-namespace {
-
-// A call under way, and what gRPC needs for it. Its address is its tag.
-struct CallState {
-  grpc::ClientContext context;
-  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  Channel::Done done;
-  std::shared_ptr<void> line;
-  // From whoever calls to AnswerThread. gRPC orders the two as well, out of sight of a sanitizer.
-  std::atomic<bool> given = false;
 };
 
 void AnswerThread::Run() {
@@ -86,6 +75,13 @@ void AnswerThread::Run() {
 }
 
 }  // namespace
+
+struct Channel::Line {
+  Line(const std::string& address, std::string the_token)
+      : stub(Connect(address)), token(std::move(the_token)) {}
+  grpc::GenericStub stub;
+  const std::string token;
+};
 
 Channel::Channel(const std::string& address, std::string token)
     : line_(std::make_shared<Line>(address, std::move(token))) {}
