@@ -9,7 +9,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "ps/permutation.h"
+#include "base/permutation.h"
 #include "ps/record_sources.h"
 
 namespace trainyard::ps {

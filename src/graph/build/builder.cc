@@ -3,11 +3,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/philox.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/ir/validate.h"
 #include "graph/ir/wrong.h"
-#include "graph/kernel/random.h"
 
 namespace trainyard::graph {
 namespace {

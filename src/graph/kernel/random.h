@@ -3,13 +3,10 @@
 // values that it has in the whole.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace trainyard::graph {
-
-// Philox 4x32 with ten rounds: four 32-bit numbers for each counter.
-std::array<std::uint32_t, 4> Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t counter);
 
 // Of element `index`: in [0, 1), and normally distributed with mean 0 and deviation 1.
 double UniformAt(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/philox.h"
 #include "graph/kernel/random.h"
 #include "gtest/gtest.h"
 

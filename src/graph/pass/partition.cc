@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "base/philox.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/ir/wrong.h"
-#include "graph/kernel/random.h"
 
 namespace trainyard::graph {
 namespace {

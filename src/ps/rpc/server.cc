@@ -6,6 +6,7 @@
 
 #include "base/executor.h"
 #include "base/mutex.h"
+#include "base/same_secret.h"
 #include "base/text.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
@@ -15,15 +16,6 @@
 
 namespace trainyard::ps {
 namespace {
-
-// Takes the same time whatever the difference is.
-bool SameToken(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return difference == 0;
-}
 
 // gRPC's side of one call: it comes, one message is read and handed over, one answer is written. Deletes
 // itself when gRPC is done with it.
@@ -160,7 +152,7 @@ class GrpcServer final : public RpcServer, public Call::Owner {
     if (token_.empty()) return true;
     const auto found = context.client_metadata().find("token");
     return found != context.client_metadata().end() &&
-           SameToken({found->second.data(), found->second.size()}, token_);
+           SameSecret({found->second.data(), found->second.size()}, token_);
   }
 
   void HandOver(Call* call) override {

@@ -1,4 +1,4 @@
-#include "ps/permutation.h"
+#include "base/permutation.h"
 
 #include <cstdlib>
 #include <map>
@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "rapidcheck/gtest.h"
 
-namespace trainyard::ps {
+namespace trainyard {
 namespace {
 
 using testing::ElementsAre;
@@ -96,4 +96,4 @@ TEST(Permutation, FindsEveryOrderOfAFew) {
 }
 
 }  // namespace
-}  // namespace trainyard::ps
+}  // namespace trainyard

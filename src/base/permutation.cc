@@ -1,12 +1,12 @@
-#include "ps/permutation.h"
+#include "base/permutation.h"
 
 #include <bit>
 #include <utility>
 
 #include "base/check.h"
-#include "graph/kernel/random.h"
+#include "base/philox.h"
 
-namespace trainyard::ps {
+namespace trainyard {
 namespace {
 
 // Spreads each bit over all others.
@@ -29,7 +29,7 @@ Permutation::Permutation(std::int64_t count, std::int64_t pass, std::uint64_t se
     low_bits_ = bits - bits / 2;
   }
   for (int i = 0; i < kRounds; ++i) {
-    const auto random = graph::Philox(seed, static_cast<std::uint64_t>(pass), static_cast<std::uint64_t>(i));
+    const auto random = Philox(seed, static_cast<std::uint64_t>(pass), static_cast<std::uint64_t>(i));
     keys_[static_cast<std::size_t>(i)] = std::uint64_t{random[0]} << 32U | random[1];
   }
 }
@@ -60,4 +60,4 @@ std::uint64_t Permutation::Step(std::uint64_t number) const {
   return high << low_bits_ | low;
 }
 
-}  // namespace trainyard::ps
+}  // namespace trainyard

@@ -1,10 +1,10 @@
-// The order of the records of one pass, by arithmetic alone. Pure.
+// An order of many things, by arithmetic alone: the records of a pass, the tasks of an epoch. Pure.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-namespace trainyard::ps {
+namespace trainyard {
 
 // A permutation of [0, count) that follows from the pass and the seed and from nothing else, on every machine
 // and in every version: who goes on from a checkpoint must find the order that it was written in.
@@ -21,10 +21,10 @@ class Permutation {
 
   std::uint64_t Step(std::uint64_t number) const;
 
-  const std::uint64_t count_;
+  std::uint64_t count_;
   int high_bits_ = 1;  // of a number of the smallest power of two that has room
   int low_bits_ = 1;
   std::array<std::uint64_t, kRounds> keys_{};
 };
 
-}  // namespace trainyard::ps
+}  // namespace trainyard

@@ -1,0 +1,292 @@
+#include "tasks/queue.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace trainyard::tasks {
+namespace {
+
+// The order in which kinds of work are given out. An evaluation is short, and training waits for none.
+constexpr Kind kOrder[] = {Kind::kEvaluation, Kind::kTraining, Kind::kPrediction};
+constexpr std::size_t kMostErrorBytes = 2000;
+
+}  // namespace
+
+Queue::Queue(const State& state)
+    : options_(state.options),
+      next_id_(state.next_id),
+      evaluated_version_(state.evaluated_version),
+      failure_(state.failure) {
+  for (const Metric& metric : state.metrics) metrics_[metric.name] = metric.value;
+  for (int kind = 0; kind < kKinds; ++kind) {
+    if (state.streams[kind]) streams_[kind].emplace(*state.streams[kind]);
+  }
+  for (const auto& [worker, incarnation] : state.workers) workers_[worker].incarnation = incarnation;
+  for (const Leased& leased : state.leased) {
+    const Task& task = leased.task;
+    Insert(task.id, {.begin = task.records.begin,
+                     .size = static_cast<std::uint32_t>(task.records.size()),
+                     .epoch = static_cast<std::int32_t>(task.epoch),
+                     .worker = leased.worker,
+                     .failures = static_cast<std::uint16_t>(task.failures),
+                     .kind = task.kind});
+  }
+}
+
+Queue::State Queue::Save() const {
+  State state{
+      .options = options_, .next_id = next_id_, .evaluated_version = evaluated_version_, .failure = failure_};
+  for (int kind = 0; kind < kKinds; ++kind) {
+    if (streams_[kind]) state.streams[kind] = streams_[kind]->Save();
+  }
+  for (const auto& [name, sum] : metrics_) state.metrics.push_back({name, sum});
+  for (const auto& [id, entry] : leased_) state.leased.push_back({TaskOf(id, entry), entry.worker});
+  std::ranges::sort(state.leased, {}, [](const Leased& leased) { return leased.task.id; });
+  for (const auto& [worker, known] : workers_) {
+    if (worker != kNobody) state.workers.emplace_back(worker, known.incarnation);
+  }
+  std::ranges::sort(state.workers);
+  return state;
+}
+
+Answer Queue::Apply(const Command& command) {
+  return std::visit([this](const auto& one) { return Do(one); }, command);
+}
+
+Answer Queue::Do(const Begin& begin) {
+  TY_CHECK(IsOver(begin.kind), "a stream begins when the one before is over");
+  streams_[static_cast<int>(begin.kind)].emplace(begin.options);
+  if (begin.kind == Kind::kEvaluation) {
+    evaluated_version_ = begin.version;
+    metrics_.clear();
+  }
+  return {};
+}
+
+Answer Queue::Do(const Stop& stop) {
+  if (auto& stream = streams_[static_cast<int>(stop.kind)]) stream->Stop();
+  return {};
+}
+
+Answer Queue::Do(const Join& join) {
+  Worker& worker = workers_[join.worker];
+  if (worker.incarnation != join.incarnation) GiveBackAllOf(join.worker);
+  workers_[join.worker].incarnation = join.incarnation;
+  return {};
+}
+
+Answer Queue::Do(const Leave& leave) {
+  GiveBackAllOf(leave.worker);
+  workers_.erase(leave.worker);
+  return {};
+}
+
+Answer Queue::Do(const Lease& lease) {
+  if (!failure_.empty()) return {.verdict = Verdict::kFailed};
+  for (const Kind kind : kOrder) {
+    if (!streams_[static_cast<int>(kind)]) continue;
+    const std::optional<Piece> piece = StreamOf(kind).Take(CountLeased(kind) > 0);
+    if (!piece) continue;
+    const TaskId id = next_id_++;
+    const Entry entry{.begin = piece->records.begin,
+                      .size = static_cast<std::uint32_t>(piece->records.size()),
+                      .epoch = static_cast<std::int32_t>(piece->epoch),
+                      .worker = lease.worker,
+                      .failures = static_cast<std::uint16_t>(piece->failures),
+                      .kind = kind};
+    Insert(id, entry);
+    return {.verdict = Verdict::kTask, .task = TaskOf(id, entry)};
+  }
+  return {.verdict = IsOver() ? Verdict::kOver : Verdict::kWait};
+}
+
+Answer Queue::Do(const Advance& advance) {
+  const auto found = leased_.find(advance.task);
+  if (found == leased_.end()) return {.verdict = Verdict::kUnknown};
+  Entry& entry = found->second;
+  Answer answer{.task = TaskOf(advance.task, entry)};
+  const std::int64_t until = std::min(advance.until, entry.end());
+  if (until <= entry.begin) return answer;
+  StreamOf(entry.kind).Count(entry.epoch, until - entry.begin);
+  entry.size -= static_cast<std::uint32_t>(until - entry.begin);
+  entry.begin = until;
+  answer.done = entry.size == 0;
+  if (answer.done) Erase(advance.task, Entry(entry));
+  return answer;
+}
+
+Answer Queue::Do(const Finish& finish) {
+  const Entry* const entry = FindOf(finish.worker, finish.task);
+  if (entry == nullptr) return {.verdict = Verdict::kUnknown};
+  if (entry->kind == Kind::kEvaluation) {
+    for (const Metric& metric : finish.metrics)
+      metrics_[metric.name] += metric.value * static_cast<double>(entry->size);
+  }
+  return Do(Advance{.task = finish.task, .until = entry->end()});
+}
+
+Answer Queue::Do(const Keep& keep) {
+  const auto found = leased_.find(keep.task);
+  if (found == leased_.end()) return {.verdict = Verdict::kUnknown};
+  Entry& entry = found->second;
+  Answer answer{.task = TaskOf(keep.task, entry)};
+  const std::int64_t until = std::clamp(keep.until, entry.begin, entry.end());
+  if (until == entry.begin) {
+    GiveBack(keep.task, Entry(entry));
+    return answer;
+  }
+  if (until < entry.end()) {
+    StreamOf(entry.kind)
+        .GiveBack({.epoch = entry.epoch, .records = {until, entry.end()}, .failures = entry.failures});
+    entry.size = static_cast<std::uint32_t>(until - entry.begin);
+  }
+  Unlink(entry);
+  entry.worker = kNobody;
+  Link(keep.task, entry);
+  return answer;
+}
+
+Answer Queue::Do(const Return& back) {
+  const Entry* const entry = FindOf(back.worker, back.task);
+  if (entry == nullptr) return {.verdict = Verdict::kUnknown};
+  Answer answer{.task = TaskOf(back.task, *entry)};
+  GiveBack(back.task, Entry(*entry));
+  return answer;
+}
+
+Answer Queue::Do(const Fail& fail) {
+  Entry* const entry = FindOf(fail.worker, fail.task);
+  if (entry == nullptr) return {.verdict = Verdict::kUnknown};
+  Answer answer{.task = TaskOf(fail.task, *entry)};
+  ++entry->failures;
+  if (entry->failures >= options_.most_failures && failure_.empty()) {
+    failure_ =
+        StrCat(Describe(answer.task), " failed ", entry->failures, entry->failures == 1 ? " time" : " times",
+               ", the last time on worker ", fail.worker, ": ", Shortened(fail.error, kMostErrorBytes));
+    answer.verdict = Verdict::kFailed;
+  }
+  GiveBack(fail.task, Entry(*entry));
+  return answer;
+}
+
+Answer Queue::Do(const Recall&) {
+  std::vector<TaskId> ids;
+  ids.reserve(leased_.size());
+  for (const auto& [id, entry] : leased_) ids.push_back(id);
+  std::ranges::sort(ids);
+  for (const TaskId id : ids) GiveBack(id, Entry(leased_.at(id)));
+  workers_.clear();
+  return {};
+}
+
+const Stream* Queue::Find(Kind kind) const {
+  const auto& stream = streams_[static_cast<int>(kind)];
+  return stream ? &*stream : nullptr;
+}
+
+bool Queue::IsOver(Kind kind) const {
+  const Stream* const stream = Find(kind);
+  return stream == nullptr || (stream->IsDrained() && CountLeased(kind) == 0);
+}
+
+bool Queue::IsOver() const {
+  return std::ranges::all_of(kOrder, [this](Kind kind) { return IsOver(kind); });
+}
+
+std::vector<Metric> Queue::MeanMetrics() const {
+  std::vector<Metric> means;
+  const Stream* const stream = Find(Kind::kEvaluation);
+  if (stream == nullptr || stream->done() == 0) return means;
+  for (const auto& [name, sum] : metrics_) means.push_back({name, sum / static_cast<double>(stream->done())});
+  return means;
+}
+
+std::optional<Queue::Leased> Queue::FindTask(TaskId id) const {
+  const auto found = leased_.find(id);
+  if (found == leased_.end()) return std::nullopt;
+  return Leased{TaskOf(id, found->second), found->second.worker};
+}
+
+std::vector<Task> Queue::TasksOf(WorkerIndex worker) const {
+  std::vector<Task> tasks;
+  const auto known = workers_.find(worker);
+  if (known == workers_.end()) return tasks;
+  for (TaskId id = known->second.first; id != 0;) {
+    const Entry& entry = leased_.at(id);
+    tasks.push_back(TaskOf(id, entry));
+    id = entry.next;
+  }
+  return tasks;
+}
+
+bool Queue::HasTasks(WorkerIndex worker) const {
+  const auto known = workers_.find(worker);
+  return known != workers_.end() && known->second.first != 0;
+}
+
+std::optional<std::int64_t> Queue::IncarnationOf(WorkerIndex worker) const {
+  const auto known = workers_.find(worker);
+  if (known == workers_.end()) return std::nullopt;
+  return known->second.incarnation;
+}
+
+Task Queue::TaskOf(TaskId id, const Entry& entry) const {
+  return {.id = id,
+          .kind = entry.kind,
+          .epoch = entry.epoch,
+          .records = {entry.begin, entry.end()},
+          .version = entry.kind == Kind::kEvaluation ? evaluated_version_ : 0,
+          .failures = entry.failures};
+}
+
+Queue::Entry* Queue::FindOf(WorkerIndex worker, TaskId id) {
+  const auto found = leased_.find(id);
+  if (found == leased_.end() || found->second.worker != worker) return nullptr;
+  return &found->second;
+}
+
+void Queue::Link(TaskId id, Entry& entry) {
+  Worker& worker = workers_[entry.worker];
+  entry.previous = worker.last;
+  entry.next = 0;
+  if (worker.last != 0) leased_.at(worker.last).next = id;
+  worker.last = id;
+  if (worker.first == 0) worker.first = id;
+}
+
+void Queue::Unlink(const Entry& entry) {
+  Worker& worker = workers_.at(entry.worker);
+  if (entry.previous != 0) leased_.at(entry.previous).next = entry.next;
+  if (entry.next != 0) leased_.at(entry.next).previous = entry.previous;
+  if (entry.previous == 0) worker.first = entry.next;
+  if (entry.next == 0) worker.last = entry.previous;
+}
+
+void Queue::Insert(TaskId id, Entry entry) {
+  ++leased_of_kind_[static_cast<int>(entry.kind)];
+  Entry& kept = leased_.emplace(id, entry).first->second;
+  Link(id, kept);
+}
+
+void Queue::Erase(TaskId id, const Entry& entry) {
+  Unlink(entry);
+  --leased_of_kind_[static_cast<int>(entry.kind)];
+  leased_.erase(id);
+}
+
+void Queue::GiveBack(TaskId id, const Entry& entry) {
+  StreamOf(entry.kind)
+      .GiveBack({.epoch = entry.epoch, .records = {entry.begin, entry.end()}, .failures = entry.failures});
+  Erase(id, entry);
+}
+
+void Queue::GiveBackAllOf(WorkerIndex worker) {
+  while (HasTasks(worker)) {
+    const TaskId id = workers_.at(worker).first;
+    GiveBack(id, Entry(leased_.at(id)));
+  }
+}
+
+}  // namespace trainyard::tasks
