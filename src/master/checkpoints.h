@@ -1,0 +1,49 @@
+// Checkpoints of an elastic job: one file for each version, with the model, what its optimizer keeps, and
+// where the task queue stood. ps/checkpoint.h has the file: written aside, synced, renamed, every byte
+// checksummed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/kernel/tensor.h"
+#include "ps/checkpoint.h"
+#include "tasks/queue.h"
+
+namespace trainyard::master {
+
+struct ElasticCheckpoint {
+  std::int64_t version = 0;
+  std::map<std::string, graph::Tensor> variables;
+  std::string update;               // programs, as bytes: how it learns,
+  std::string startup;              // and how it began
+  std::vector<std::string> shared;  // the variables that workers get
+  std::string job;                  // the id of the run that it is of
+  std::string name;
+  std::int64_t evaluated = -1;  // the last version that was evaluated, or was about to be
+  tasks::Queue::State queue;
+};
+
+// One that is there, by what its name and size tell.
+using FoundCheckpoint = ps::Checkpoint;
+
+// The folder's checkpoints, by version. NotFound: there is no such folder.
+absl::StatusOr<std::vector<FoundCheckpoint>> ListCheckpoints(const std::string& folder);
+
+// Makes the folder if need be, and afterwards deletes all but the newest `keep` that are whole, if that is
+// not 0.
+absl::Status WriteElasticCheckpoint(const std::string& folder, const ElasticCheckpoint& checkpoint,
+                                    std::int64_t keep);
+
+// DataLoss: it is damaged; the message names it.
+absl::StatusOr<ElasticCheckpoint> ReadElasticCheckpoint(const FoundCheckpoint& found);
+
+// The newest that is whole, of that run if one is named; damaged ones are told of and passed over. `path` may
+// also be one file. NotFound: there is none.
+absl::StatusOr<ElasticCheckpoint> ReadNewestCheckpoint(const std::string& path, std::string_view job = "");
+
+}  // namespace trainyard::master

@@ -1,0 +1,351 @@
+#include "master/elastic_master.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/base64.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "graph/exec/saved.h"
+#include "graph/ir/codec.h"
+#include "graph/pass/halves.h"
+#include "master/data.h"
+#include "master/program_file.h"
+
+namespace trainyard::master {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(20);
+constexpr int kOwnerLength = 16;
+constexpr absl::Duration kFarewell = absl::Seconds(3);  // in which workers hear that the job is over
+
+}  // namespace
+
+std::string KeyPrefix(std::string_view ns, const JobSpec& spec) {
+  return StrCat("trainyard/elastic/", ns, "/", spec.name, "/", spec.id);
+}
+
+ElasticMaster::ElasticMaster(kv::Store& store, MasterOptions options)
+    : store_(store), options_(std::move(options)), prefix_(KeyPrefix(options_.ns, options_.spec)) {}
+
+ElasticMaster::~ElasticMaster() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    ended_ = true;
+    changed_.SignalAll();
+  }
+  // First whoever gives the others something to do. A stream that has ended takes answers and drops them.
+  server_.reset();
+  if (clock_.joinable()) clock_.join();
+  writer_.reset();
+  learner_.reset();
+  const MutexLock lock(mu_);
+  log_.reset();
+}
+
+const std::string& ElasticMaster::Folder() const {
+  return spec_.checkpoint_dir.empty() ? options_.folder : spec_.checkpoint_dir;
+}
+
+tasks::StreamOptions ElasticMaster::OptionsOf(tasks::Kind kind) const {
+  const bool training = kind == tasks::Kind::kTraining;
+  return {.records = records_[static_cast<int>(kind)],
+          .records_per_task = spec_.RecordsPerTask(),
+          .epochs = training ? spec_.epochs : 1,
+          .seed = training && spec_.shuffle == "tasks" ? spec_.seed : 0,
+          .overlap = training && spec_.overlap_epochs};
+}
+
+absl::Status ElasticMaster::Begin() {
+  TY_RETURN_IF_ERROR(Validate(spec_));
+  TY_RETURN_IF_ERROR(CountRecords());
+  writer_ = std::make_unique<Executor>();
+  TY_RETURN_IF_ERROR(TakeOver());
+  TY_ASSIGN_OR_RETURN(server_,
+                      SessionServer::Start({.address = options_.listen, .token = options_.token}, *this));
+  clock_ = std::thread([this] { RunClock(); });
+  log::Info("the master is ready", {{"job", spec_.name},
+                                    {"port", server_->port()},
+                                    {"generation", generation_},
+                                    {"records", records_[0]}});
+  return absl::OkStatus();
+}
+
+absl::Status ElasticMaster::CountRecords() {
+  for (const auto& [kind, sources] : {std::pair(tasks::Kind::kTraining, &spec_.training_data),
+                                      std::pair(tasks::Kind::kEvaluation, &spec_.validation_data),
+                                      std::pair(tasks::Kind::kPrediction, &spec_.prediction_data)}) {
+    if (sources->empty()) continue;
+    absl::StatusOr<std::int64_t> count = CountRecordsOf(*sources, DataOptionsOf(spec_));
+    if (!count.ok()) return Annotate(count.status(), StrCat(tasks::Name(kind), " data"));
+    if (*count == 0)
+      return absl::InvalidArgumentError(
+          StrCat(tasks::Name(kind), " data: there are no records in ", sources->front()));
+    records_[static_cast<int>(kind)] = *count;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ElasticMaster::TakeOver() {
+  const std::string key = StrCat(prefix_, "/generation");
+  TY_ASSIGN_OR_RETURN(const kv::GetResult before, store_.Get(key));
+  generation_ = (before.kv ? ParseNumber<std::int64_t>(before.kv->value).value_or(0) : 0) + 1;
+  TY_RETURN_IF_ERROR(store_.Put(key, std::to_string(generation_)));
+  learner_ = std::make_unique<Learner>(LearnerOptions{.generation = generation_,
+                                                      .async = spec_.async,
+                                                      .grads_to_wait = spec_.grads_to_wait,
+                                                      .staleness = spec_.staleness,
+                                                      .modulate_rate = spec_.modulate_rate,
+                                                      .threads = spec_.threads},
+                                       *this);
+  const MutexLock lock(mu_);
+  TY_ASSIGN_OR_RETURN(
+      log_, TaskLog::Open(store_, {.prefix = prefix_,
+                                   .owner = StrCat(generation_, "-", IdSource::Random().Suffix(kOwnerLength)),
+                                   .queue = {.most_failures = spec_.most_failures},
+                                   .on_broken = [this](const absl::Status& why) {
+                                     // On the store's thread, perhaps within a call of ours: so not under the
+                                     // lock.
+                                     writer_->Post([this, why] {
+                                       const MutexLock broken(mu_);
+                                       outcome_ = why;
+                                       ended_ = true;
+                                       changed_.SignalAll();
+                                     });
+                                   }}));
+  last_evaluation_ = last_checkpoint_ = Clock::System().Steady();
+  if (!queue().failure().empty()) {
+    FailNow(queue().failure());
+    return absl::OkStatus();
+  }
+  switch (spec_.kind) {
+    case JobKind::kTrain:
+      phase_ = Phase::kTraining;
+      return BeginTraining();
+    case JobKind::kEvaluate:
+      phase_ = Phase::kEvaluating;
+      break;
+    case JobKind::kPredict:
+      phase_ = Phase::kPredicting;
+      break;
+  }
+  return BeginWithModelOf(spec_.init_from);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> ElasticMaster::ModelOfProgram() const {
+  TY_ASSIGN_OR_RETURN(const std::string bytes, DecodeBase64(spec_.program));
+  TY_ASSIGN_OR_RETURN(const graph::Programs programs, DecodePrograms(bytes));
+  TY_ASSIGN_OR_RETURN(const graph::Halves halves, graph::CutInHalves(programs.main));
+  return Model::Make(halves.update, programs.startup, halves.shared, spec_.threads);
+}
+
+tasks::Queue::State ElasticMaster::FreshQueue(tasks::TaskId next_id) const {
+  tasks::Queue queue({.most_failures = spec_.most_failures});
+  queue.Apply(tasks::Begin{.kind = tasks::Kind::kTraining, .options = OptionsOf(tasks::Kind::kTraining)});
+  tasks::Queue::State state = queue.Save();
+  state.next_id = next_id;
+  return state;
+}
+
+// With a model in the master, what was learnt since the last checkpoint is gone with the one before: the
+// queue goes back to where it stood then. Tasks get numbers that nobody had.
+absl::Status ElasticMaster::BeginTraining() {
+  absl::StatusOr<ElasticCheckpoint> own = ReadNewestCheckpoint(Folder(), spec_.id);
+  if (own.ok()) return Resume(*std::move(own));
+  if (!absl::IsNotFound(own.status())) return own.status();
+  log_->Replace(FreshQueue(queue().Save().next_id));
+  std::unique_ptr<Model> model;
+  if (!spec_.init_from.empty()) {
+    TY_ASSIGN_OR_RETURN(const ElasticCheckpoint from, ReadNewestCheckpoint(spec_.init_from));
+    TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(from.update));
+    TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(from.startup));
+    TY_ASSIGN_OR_RETURN(model, Model::Make(update, startup, from.shared, spec_.threads));
+    TY_RETURN_IF_ERROR(model->Restore(0, from.variables));
+  } else if (!spec_.program.empty()) {
+    TY_ASSIGN_OR_RETURN(model, ModelOfProgram());
+    TY_RETURN_IF_ERROR(model->Start({}));
+  }
+  if (model != nullptr) learner_->Take(std::move(model));
+  return absl::OkStatus();
+}
+
+absl::Status ElasticMaster::Resume(ElasticCheckpoint checkpoint) {
+  TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(checkpoint.update));
+  TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(checkpoint.startup));
+  TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, checkpoint.shared, spec_.threads));
+  TY_RETURN_IF_ERROR(model->Restore(checkpoint.version, checkpoint.variables));
+  tasks::Queue queue_then(checkpoint.queue);
+  queue_then.Apply(tasks::Recall{});
+  queue_then.Apply(tasks::Stop{tasks::Kind::kEvaluation});  // the version that it was of is gone
+  tasks::Queue::State state = queue_then.Save();
+  state.next_id = std::max(state.next_id, queue().Save().next_id);
+  log_->Replace(state);
+  version_ = checkpoint_version_ = checkpoint.version;
+  metrics_version_ = checkpoint.evaluated;
+  log::Info("goes on from a checkpoint", {{"version", version_}, {"generation", generation_}});
+  learner_->Take(std::move(model));
+  return absl::OkStatus();
+}
+
+absl::Status ElasticMaster::BeginWithModelOf(const std::string& path) {
+  TY_ASSIGN_OR_RETURN(const ElasticCheckpoint from, ReadNewestCheckpoint(path));
+  TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(from.update));
+  TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(from.startup));
+  TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, from.shared, spec_.threads));
+  TY_RETURN_IF_ERROR(model->Restore(from.version, from.variables));
+  version_ = from.version;
+  learner_->Take(std::move(model));
+  const tasks::Kind kind =
+      spec_.kind == JobKind::kEvaluate ? tasks::Kind::kEvaluation : tasks::Kind::kPrediction;
+  // What was found out and written is the workers' and the log's: it goes on exactly where it was.
+  if (queue().Find(kind) == nullptr)
+    Do(tasks::Begin{.kind = kind, .options = OptionsOf(kind), .version = from.version});
+  return absl::OkStatus();
+}
+
+void ElasticMaster::RunClock() {
+  for (;;) {
+    {
+      const MutexLock lock(mu_);
+      if (stopping_ || ended_) return;
+      changed_.WaitUntil(mu_, Clock::System().Steady() + kTick);
+      if (stopping_ || ended_) return;
+    }
+    DoWhatIsDue();
+  }
+}
+
+void ElasticMaster::DoWhatIsDue() {
+  bool checkpoint = false;
+  TaskLog* log = nullptr;
+  {
+    const MutexLock lock(mu_);
+    const SteadyTime now = Clock::System().Steady();
+    std::vector<tasks::WorkerIndex> gone;
+    for (const auto& [index, worker] : workers_) {
+      if (worker.session == nullptr && now - worker.left >= options_.reconnecting) gone.push_back(index);
+    }
+    for (const tasks::WorkerIndex index : gone) {
+      log::Info("a worker is gone", {{"worker", index}, {"pod", workers_.at(index).pod}});
+      Release(index);
+      workers_.erase(index);
+    }
+    if (!gone.empty()) GoOn();
+    if (IsDueByTime()) WantEvaluation();
+    const bool over = phase_ == Phase::kComplete || phase_ == Phase::kFailed;
+    if (over && (sessions_.empty() || now - over_since_ >= kFarewell)) {
+      ended_ = true;
+      changed_.SignalAll();
+      return;
+    }
+    checkpoint = phase_ == Phase::kTraining && model_ready_ && !checkpointing_ &&
+                 version_ > checkpoint_version_ && spec_.checkpoint_every > absl::ZeroDuration() &&
+                 now - last_checkpoint_ >= spec_.checkpoint_every;
+    log = log_.get();
+  }
+  if (checkpoint) WriteCheckpoint(false);
+  log->Tend();
+}
+
+void ElasticMaster::WriteCheckpoint(bool last) {
+  {
+    const MutexLock lock(mu_);
+    if (checkpointing_ && !last) return;
+    checkpointing_ = true;
+    last_checkpoint_ = Clock::System().Steady();
+  }
+  learner_->Do([this, last](Model* model) {
+    if (model != nullptr) TakeCheckpoint(*model, last);
+  });
+}
+
+// On the learner's thread, between two steps: model and queue are of the same moment, because nobody else
+// advances tasks.
+void ElasticMaster::TakeCheckpoint(Model& model, bool last) {
+  auto checkpoint = std::make_shared<ElasticCheckpoint>();
+  checkpoint->version = model.version();
+  checkpoint->variables = model.TakeAll();
+  checkpoint->update = graph::Encode(model.update());
+  checkpoint->startup = graph::Encode(model.startup());
+  checkpoint->shared = model.shared();
+  checkpoint->job = spec_.id;
+  checkpoint->name = spec_.name;
+  {
+    const MutexLock lock(mu_);
+    checkpoint->queue = queue().Save();
+    checkpoint->evaluated = metrics_version_;
+  }
+  writer_->Post([this, last, checkpoint] {
+    const absl::Status written = WriteElasticCheckpoint(Folder(), *checkpoint, spec_.keep_checkpoints);
+    if (!written.ok()) log::Error("a checkpoint could not be written", {{"error", written}});
+    {
+      const MutexLock lock(mu_);
+      checkpointing_ = false;
+      if (written.ok()) {
+        checkpoint_version_ = checkpoint->version;
+        checkpoint_ = StrCat("version ", checkpoint->version);
+      }
+    }
+    if (last) Complete();
+  });
+}
+
+absl::Status ElasticMaster::Wait() {
+  const MutexLock lock(mu_);
+  while (!ended_) changed_.Wait(mu_);
+  return outcome_;
+}
+
+void ElasticMaster::Stop() {
+  bool training = false;
+  {
+    const MutexLock lock(mu_);
+    if (stopping_ || ended_) return;
+    stopping_ = true;
+    training = phase_ == Phase::kTraining && model_ready_ && version_ > checkpoint_version_;
+    changed_.SignalAll();
+  }
+  if (training) {
+    WriteCheckpoint(false);
+    const SteadyTime deadline = Clock::System().Steady() + options_.deadline_of_stop;
+    const MutexLock lock(mu_);
+    while (checkpointing_ && Clock::System().Steady() < deadline)
+      changed_.WaitUntil(mu_, Clock::System().Steady() + kTick);
+  }
+  const MutexLock lock(mu_);
+  outcome_ = absl::UnavailableError("the master was stopped");
+  ended_ = true;
+  changed_.SignalAll();
+}
+
+absl::StatusOr<std::unique_ptr<Master>> Master::Start(kv::Store& store, MasterOptions options) {
+  auto master = std::make_unique<ElasticMaster>(store, std::move(options));
+  if (absl::Status begun = master->Begin(); !begun.ok()) return begun;
+  return master;
+}
+
+std::string_view Name(Phase phase) {
+  switch (phase) {
+    case Phase::kStarting:
+      return "Starting";
+    case Phase::kTraining:
+      return "Training";
+    case Phase::kEvaluating:
+      return "Evaluating";
+    case Phase::kPredicting:
+      return "Predicting";
+    case Phase::kEnding:
+      return "Ending";
+    case Phase::kComplete:
+      return "Complete";
+    case Phase::kFailed:
+      return "Failed";
+  }
+  return "";
+}
+
+}  // namespace trainyard::master

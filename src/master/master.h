@@ -1,0 +1,98 @@
+// The master of a training: deals records to workers, learns from their gradients, evaluates, keeps
+// checkpoints, and goes on where it was when it is started again.
+//
+// Three threads have a part each: the server's takes what workers say, under the lock; the learner's has the
+// model; the clock's does what is due. What must survive is stored by the task log before anybody is told.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "graph/ir/program.h"
+#include "kv/store.h"
+#include "master/spec.h"
+#include "tasks/queue.h"
+
+namespace trainyard::master {
+
+struct MasterOptions {
+  JobSpec spec;
+  std::string ns = "default";
+  std::string listen = "127.0.0.1:0";
+  std::string token;
+  std::string folder;  // of checkpoints, where the spec names none
+  absl::Duration reconnecting =
+      absl::Milliseconds(40);  // a worker whose stream broke may come back for so long
+  absl::Duration deadline_of_stop = absl::Seconds(20);  // for the last checkpoint
+};
+
+enum class Phase : std::uint8_t {
+  kStarting,
+  kTraining,
+  kEvaluating,
+  kPredicting,
+  kEnding,
+  kComplete,
+  kFailed
+};
+std::string_view Name(Phase phase);  // "Starting", ...
+
+// Where the job stands, for people.
+struct Progress {
+  Phase phase = Phase::kStarting;
+  std::string reason;  // of a failure
+  std::int64_t epoch = 0;
+  std::int64_t epochs = 0;
+  std::int64_t records = 0;  // done in this epoch
+  std::int64_t epoch_records = 0;
+  std::int64_t total_records = 0;  // done in all
+  std::int64_t version = 0;
+  std::optional<double> loss;  // the mean of the last ones
+  std::vector<tasks::Metric> metrics;
+  std::int64_t evaluated = -1;  // the version that the metrics are of
+  int workers = 0;              // that are connected
+  std::int64_t joined = 0;      // how often one came
+  std::int64_t stale = 0;       // gradients that were computed again
+  std::string waiting;          // for whom, if somebody waits
+  std::string checkpoint;       // the last one
+};
+
+// A worker as the master sees it.
+struct WorkerView {
+  tasks::WorkerIndex index = 0;
+  std::string pod;
+  bool connected = false;
+  bool has_tasks = false;
+  absl::Duration idle;  // since it last made progress
+};
+
+class Master {
+ public:
+  // Takes the job over from whoever had it: its queue, and its model from the newest checkpoint. Errors that
+  // no restart would mend are IsFinal(). The store outlives it.
+  static absl::StatusOr<std::unique_ptr<Master>> Start(kv::Store& store, MasterOptions options);
+  virtual ~Master() = default;
+
+  virtual int port() const = 0;
+  // Until the job is over: OK if it is complete. Unavailable: stopped, or its log was taken over.
+  virtual absl::Status Wait() = 0;
+  // Writes a checkpoint, if there is time, and ends. From any thread.
+  virtual void Stop() = 0;
+
+  virtual Progress GetProgress() = 0;
+  virtual std::vector<WorkerView> GetWorkers() = 0;
+  // The pod of a worker is gone, so it will not come back by itself.
+  virtual void WorkerIsGone(tasks::WorkerIndex worker, const std::string& pod) = 0;
+  // Workers with these indexes are to end when they are next heard of.
+  virtual void LetGo(std::vector<tasks::WorkerIndex> workers) = 0;
+  // The job cannot go on: why.
+  virtual void Fail(const std::string& reason) = 0;
+};
+
+}  // namespace trainyard::master

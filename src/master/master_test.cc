@@ -1,0 +1,151 @@
+#include "master/master.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "master/master_testing.h"
+
+namespace trainyard::master {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Master, OneWorkerLearnsWhatOneProcessWould) {
+  TestElasticJob job({.minibatch = 20, .minibatches_per_task = 4, .epochs = 3, .shuffle = "none"});
+  job.Start();
+  WorkerThread worker(job.Worker(0));
+  const absl::Status ended = job.master().Wait();
+  ASSERT_TRUE(ended.ok()) << ended;
+  EXPECT_TRUE(worker.Join().ok());
+  const Progress progress = job.master().GetProgress();
+  EXPECT_EQ(progress.total_records, 3 * ps::kRecords);
+  EXPECT_EQ(progress.version, 60);
+  graph::Scope scope;
+  ps::TrainHere(job.programs(), 1, 20, 3, scope);
+  ExpectVariables(job.Learnt(), scope, 0);
+}
+
+TEST(Master, SeveralWorkersUseEachRecordOnceInEachEpoch) {
+  for (const bool async : {false, true}) {
+    TestElasticJob job({.minibatch = 10, .minibatches_per_task = 3, .epochs = 4, .async = async});
+    job.Start();
+    std::vector<std::unique_ptr<WorkerThread>> workers;
+    for (int i = 0; i < 4; ++i) workers.push_back(std::make_unique<WorkerThread>(job.Worker(i)));
+    const absl::Status ended = job.master().Wait();
+    ASSERT_TRUE(ended.ok()) << ended;
+    for (const auto& worker : workers) EXPECT_TRUE(worker->Join().ok());
+    EXPECT_EQ(job.master().GetProgress().total_records, 4 * ps::kRecords);
+    EXPECT_EQ(job.master().GetProgress().version, 4 * ps::kRecords / 10);
+    EXPECT_LT(*job.master().GetProgress().loss, 0.5);
+  }
+}
+
+TEST(Master, AppliesAGroupThatCannotBecomeFullAtTheEndOfAnEpoch) {
+  // 40 minibatches in each epoch, seven to a step: five steps of seven and one of five.
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 3, .epochs = 2, .grads_to_wait = 7});
+  job.Start();
+  WorkerThread first(job.Worker(0));
+  WorkerThread second(job.Worker(1));
+  const absl::Status ended = job.master().Wait();
+  ASSERT_TRUE(ended.ok()) << ended;
+  EXPECT_EQ(job.master().GetProgress().total_records, 2 * ps::kRecords);
+  EXPECT_EQ(job.master().GetProgress().version, 12);
+}
+
+TEST(Master, GoesOnWithoutWorkersThatStopAndWithThoseThatCome) {
+  TestElasticJob job({.minibatch = 5, .minibatches_per_task = 4, .epochs = 30});
+  job.Start();
+  WorkerThread lasting(job.Worker(0));
+  for (int i = 0; i < 20; ++i) {
+    WorkerThread passing(job.Worker(1));
+    absl::SleepFor(absl::Milliseconds(5));
+    passing.Stop();
+  }
+  const absl::Status ended = job.master().Wait();
+  ASSERT_TRUE(ended.ok()) << ended;
+  EXPECT_EQ(job.master().GetProgress().total_records, 30 * ps::kRecords);
+  EXPECT_EQ(job.master().GetProgress().version, 30 * ps::kRecords / 5);
+}
+
+TEST(Master, GoesOnFromItsCheckpointWhenItIsStartedAgain) {
+  TestElasticJob job(
+      {.minibatch = 20, .minibatches_per_task = 4, .epochs = 10, .shuffle = "none", .checkpoint_steps = 7});
+  job.Start();
+  {
+    WorkerThread worker(job.Worker(0));
+    while (job.master().GetProgress().version < 50) absl::SleepFor(absl::Milliseconds(1));
+    job.Kill();
+    worker.Stop();
+  }
+  job.Start();
+  WorkerThread worker(job.Worker(0));
+  const absl::Status ended = job.master().Wait();
+  ASSERT_TRUE(ended.ok()) << ended;
+  EXPECT_EQ(job.master().GetProgress().total_records, 10 * ps::kRecords);
+  graph::Scope scope;
+  ps::TrainHere(job.programs(), 1, 20, 10, scope);
+  ExpectVariables(job.Learnt(), scope, 0);
+}
+
+TEST(Master, EvaluatesAFrozenVersionAndTheLastOne) {
+  TestElasticJob job({.minibatch = 20, .minibatches_per_task = 2, .epochs = 3, .evaluation_steps = 10});
+  job.spec().validation_data = {job.file()};
+  job.spec().output = job.At("output");
+  job.Start();
+  WorkerThread first(job.Worker(0));
+  WorkerThread second(job.Worker(1));
+  const absl::Status ended = job.master().Wait();
+  ASSERT_TRUE(ended.ok()) << ended;
+  const Progress progress = job.master().GetProgress();
+  EXPECT_EQ(progress.evaluated, 60);
+  ASSERT_EQ(progress.metrics.size(), 1);
+  // The loss over all records, computed here.
+  graph::Scope scope;
+  for (const auto& [name, tensor] : job.Learnt()) scope.Put(name, tensor);
+  auto test = graph::PreparedBlock::Make(graph::CloneForTest(job.programs().main), 0, scope);
+  ASSERT_TRUE(test.ok()) << test.status();
+  graph::Tensor x(graph::DataType::kFloat32, {ps::kRecords, ps::kFeatures});
+  graph::Tensor y(graph::DataType::kFloat32, {ps::kRecords, 1});
+  const ps::Records records = ps::MakeRecords();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    std::copy(records[i].begin(), records[i].end() - 1, x.data<float>() + i * ps::kFeatures);
+    y.data<float>()[i] = records[i].back();
+  }
+  ASSERT_TRUE((*test)->Feed("x", x).ok());
+  ASSERT_TRUE((*test)->Feed("y", y).ok());
+  graph::Services services;
+  ASSERT_TRUE((*test)->Run(services).ok());
+  const auto loss = (*test)->Fetch(progress.metrics[0].name);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_NEAR(progress.metrics[0].value, *loss->data<float>(), 1e-5);
+}
+
+TEST(Master, StopsAfterSoManySteps) {
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 8, .epochs = 100, .max_steps = 33});
+  job.Start();
+  WorkerThread first(job.Worker(0));
+  WorkerThread second(job.Worker(1));
+  const absl::Status ended = job.master().Wait();
+  ASSERT_TRUE(ended.ok()) << ended;
+  EXPECT_EQ(job.master().GetProgress().version, 33);
+}
+
+TEST(Master, FailsWithTheRecordsThatCannotBeRead) {
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 2, .shuffle = "none"});
+  std::ofstream(job.file(), std::ios::app) << "1,2,3,4,5,no number,7\n";
+  job.Start();
+  WorkerThread worker(job.Worker(0));
+  const absl::Status ended = job.master().Wait();
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("records [400, 401) of epoch 1 failed 3 times"));
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("data.csv: line 401"));
+}
+
+TEST(Master, RefusesWhoDoesNotKnowTheToken) {
+  TestElasticJob job({.minibatch = 10});
+  job.Start();
+  WorkerOptions options = job.Worker(0);
+  options.token = "guess";
+  EXPECT_TRUE(absl::IsUnauthenticated(WorkerTrainer::Connect(options).status()));
+}
+
+}  // namespace
+}  // namespace trainyard::master

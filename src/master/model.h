@@ -1,0 +1,75 @@
+// The model as the master has it: its variables, and the program that learns from gradients.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/exec/executor.h"
+#include "graph/ir/program.h"
+#include "master/gradients.h"
+
+namespace trainyard::master {
+
+// What the model was at one version. Nobody changes it.
+struct Snapshot {
+  std::int64_t version = 0;
+  std::vector<std::pair<std::string, graph::Tensor>> variables;  // by name
+  std::size_t bytes() const;
+};
+
+// One thread at a time.
+class Model {
+ public:
+  using Variables = std::map<std::string, graph::Tensor>;
+
+  // `shared` are the variables that workers get. InvalidArgument: the programs are wrong, and in what.
+  static absl::StatusOr<std::unique_ptr<Model>> Make(const graph::Program& update,
+                                                     const graph::Program& startup,
+                                                     std::vector<std::string> shared, int threads);
+
+  // Version 0: what the startup program gives, and these values instead of those. InvalidArgument: one is of
+  // another shape, or of a variable that there is not.
+  absl::Status Start(const Variables& values);
+  // A checkpoint's. InvalidArgument: one is missing or of another shape.
+  absl::Status Restore(std::int64_t version, const Variables& variables);
+
+  std::int64_t version() const { return version_; }
+  // What it was made of.
+  const graph::Program& update() const { return update_program_; }
+  const graph::Program& startup() const { return startup_; }
+  const std::vector<std::string>& shared() const { return shared_; }
+  // Dense f32 of known dims; of gradients also sparse.
+  const std::map<std::string, graph::VarType>& sent() const { return sent_; }
+
+  // One step. `rate`: times the learning rate. Afterwards the version is one higher. An error names the
+  // operator, and the model is of no more use.
+  absl::Status Apply(Gradients gradients, double rate = 1);
+
+  // What workers get, and all that a checkpoint has; neither changes when the model does.
+  std::shared_ptr<const Snapshot> TakeSnapshot() const;
+  Variables TakeAll() const;
+
+ private:
+  Model() = default;
+  absl::Status Put(const Variables& variables);
+  void Unshare();
+
+  graph::Program update_program_;
+  graph::Program startup_;
+  graph::Scope scope_;
+  std::unique_ptr<graph::PreparedBlock> schedule_;  // null: the rate stays
+  std::unique_ptr<graph::PreparedBlock> update_;
+  std::map<std::string, graph::VarType> kept_;  // all that is persistable
+  std::map<std::string, graph::VarType> sent_;
+  std::vector<std::string> shared_;
+  std::vector<std::string> rates_;  // the variables that are learning rates
+  graph::Services services_;
+  std::int64_t version_ = 0;
+};
+
+}  // namespace trainyard::master

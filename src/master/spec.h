@@ -1,0 +1,96 @@
+// What a user asks an elastic job to do: one value, stored as JSON, that master and workers read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace trainyard::master {
+
+enum class JobKind : std::uint8_t { kTrain, kEvaluate, kPredict };
+std::string_view Name(JobKind kind);  // "train", "evaluate", "predict"
+
+// Records that go together by number: each source is a list of files and globs, by commas.
+using DataSources = std::vector<std::string>;
+
+struct PodSpec {
+  std::string cpu;
+  std::string memory;
+  std::string gpu;
+  std::string priority_class;
+  bool operator==(const PodSpec&) const = default;
+};
+
+struct JobSpec {
+  std::string name;
+  std::string id;  // of this run of that name
+  JobKind kind = JobKind::kTrain;
+
+  // ---- The model: a file of Python, or a program
+  std::string model;
+  std::string program;                        // of a Program: its bytes, base64
+  std::map<std::string, std::string> params;  // for the model's own functions
+
+  // ---- Data
+  DataSources training_data;
+  DataSources validation_data;
+  DataSources prediction_data;
+  std::string data_format = "auto";
+  bool skip_header = false;
+  std::int64_t minibatch = 64;
+  std::int64_t minibatches_per_task = 8;
+  std::int64_t epochs = 1;
+  std::int64_t max_steps = 0;  // 0: no limit
+  std::uint64_t seed = 1;
+  std::string shuffle = "tasks";  // none, tasks, records
+  bool overlap_epochs = false;
+  int most_failures = 3;  // of one task by itself
+
+  // ---- Learning
+  bool async = false;
+  int grads_to_wait = 1;
+  std::int64_t staleness = 0;  // versions that a gradient may be behind
+  bool modulate_rate = false;  // async: the rate divided by how far it is behind
+  int pull_every = 1;          // async: minibatches between two looks at the model
+  int pservers = 0;
+
+  // ---- Evaluation, checkpoints, output
+  std::int64_t evaluation_steps = 0;  // versions between two; 0: only at the end
+  absl::Duration evaluation_every;    // zero: by steps alone
+  absl::Duration evaluation_delay;    // the first one no sooner
+  std::int64_t checkpoint_steps = 0;
+  absl::Duration checkpoint_every = absl::Seconds(10);
+  std::int64_t keep_checkpoints = 3;  // 0: all
+  std::string checkpoint_dir;         // "": the job's own storage
+  std::string init_from;              // a folder of checkpoints, or one
+  std::string output;
+  std::string writer;  // the name of the model's function that writes predictions
+
+  // ---- Pods
+  int workers = 2;
+  int min_workers = 1;
+  int max_workers = 2;
+  int most_restarts = 0;                            // of one worker by its own fault, in a row; 0: no limit
+  absl::Duration task_timeout = absl::Minutes(10);  // without progress; zero: none
+  PodSpec worker_pod;
+  PodSpec master_pod;
+  PodSpec pserver_pod;
+  int threads = 1;  // inside one operator of a worker
+
+  std::int64_t RecordsPerTask() const { return minibatch * minibatches_per_task; }
+  bool operator==(const JobSpec&) const = default;
+};
+
+std::string Print(const JobSpec& spec);
+// InvalidArgument: which field is wrong.
+absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json);
+
+// What can be known to be wrong without looking at files: one sentence, and what to do.
+absl::Status Validate(const JobSpec& spec);
+
+}  // namespace trainyard::master
