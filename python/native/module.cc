@@ -27,4 +27,5 @@ PYBIND11_MODULE(_native, module) {
   AddNet(module);
   AddSession(module);
   AddJobs(module);
+  AddElastic(module);
 }

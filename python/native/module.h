@@ -11,5 +11,6 @@ void AddNet(pybind11::module_& module);       // what builds programs
 void AddPrograms(pybind11::module_& module);  // programs, and graphs
 void AddSession(pybind11::module_& module);   // what runs programs
 void AddJobs(pybind11::module_& module);      // jobs in a cluster
+void AddElastic(pybind11::module_& module);   // workers of elastic jobs
 
 }  // namespace trainyard::python

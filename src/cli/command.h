@@ -27,9 +27,12 @@ class Flags {
     std::string help;
     bool everywhere = false;
     std::vector<std::string> one_of;  // the only values that it takes
+    std::string group;                // under which the help has it; "": among the others
   };
   virtual void Switch(const Spec& spec, bool& bound) = 0;
   virtual void Text(const Spec& spec, std::string& bound) = 0;
+  // May be given several times, and adds to what is bound.
+  virtual void Texts(const Spec& spec, std::vector<std::string>& bound) = 0;
   virtual void Number(const Spec& spec, std::optional<std::int64_t>& bound) = 0;
   virtual void Duration(const Spec& spec, std::optional<absl::Duration>& bound) = 0;
   // What stands without a flag, in order.

@@ -33,7 +33,8 @@ int main(int argc, char** argv) try {
   const std::unique_ptr<Command> commands[] = {
       NewUp(),       NewDown(),      NewStatus(),     NewOperator(),     NewPlan(),       NewNodeKill(),
       NewNodeStop(), NewNodeStart(), NewNodeCordon(), NewNodeUncordon(), NewKvGet(),      NewKvPut(),
-      NewKvDel(),    NewKvRange(),   NewKvWatch(),    NewVersion(),      NewStoreServe(), NewGraphWorker()};
+      NewKvDel(),    NewKvRange(),   NewKvWatch(),    NewVersion(),      NewStoreServe(), NewGraphWorker(),
+      NewMaster(),   NewWorker(),    NewTrain(),      NewEvaluate(),     NewPredict()};
   std::vector<Command*> pointers;
   for (const auto& command : commands) pointers.push_back(command.get());
   return RunCommandLine(argc, argv, pointers);

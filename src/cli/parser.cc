@@ -41,6 +41,13 @@ class CliFlags final : public Flags {
   void Text(const Spec& spec, std::string& bound) override {
     Finish(app_.add_option(spec.name, bound, spec.help), spec);
   }
+  void Texts(const Spec& spec, std::vector<std::string>& bound) override {
+    // One value for each time that it is given: what follows may be an argument.
+    Finish(app_.add_option(spec.name, bound, spec.help)
+               ->expected(1)
+               ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll),
+           spec);
+  }
   void Number(const Spec& spec, std::optional<std::int64_t>& bound) override {
     Parsed(spec, [&bound](const std::string& text) {
       bound = ParseNumber<std::int64_t>(text);
@@ -79,6 +86,7 @@ class CliFlags final : public Flags {
   void Finish(CLI::Option* option, const Spec& spec) {
     option->envname(EnvironmentName(command_, spec));
     if (!spec.value.empty()) option->type_name(spec.value);
+    if (!spec.group.empty()) option->group(spec.group);
     if (spec.one_of.empty()) return;
     option->check([allowed = spec.one_of](const std::string& value) {
       if (std::ranges::find(allowed, value) != allowed.end()) return std::string();

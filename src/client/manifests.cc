@@ -10,7 +10,6 @@ namespace trainyard::client {
 namespace {
 
 constexpr std::string_view kGroup = "elasticdeeplearning.ai";
-constexpr std::string_view kPartOf = "app.kubernetes.io/part-of";
 
 absl::StatusOr<std::string> CheckAmount(std::string_view what, std::string_view text, bool whole) {
   if (text.empty()) return std::string();
@@ -25,31 +24,6 @@ absl::StatusOr<std::string> CheckAmount(std::string_view what, std::string_view 
   if (whole && *amount != kube::Quantity::FromUnits(amount->Units().value_or(0)))
     return wrong("is not whole", instead);
   return amount->Sign() == 0 ? std::string() : amount->Print();
-}
-
-Object Metadata(std::string_view ns, std::string_view name) {
-  return {{"name", name}, {"namespace", ns}, {"labels", Object{{kPartOf, "trainyard"}}}};
-}
-
-Object FromSecret(std::string_view variable, std::string_view secret) {
-  return {{"name", variable},
-          {"valueFrom", Object{{"secretKeyRef", Object{{"name", secret}, {"key", kTokenKey}}}}}};
-}
-
-Object FromField(std::string_view variable, std::string_view path) {
-  return {{"name", variable}, {"valueFrom", Object{{"fieldRef", Object{{"fieldPath", path}}}}}};
-}
-
-Object Variable(std::string_view name, std::string_view value) { return {{"name", name}, {"value", value}}; }
-
-Object ResourcesOf(const graph::Resource& resource) {
-  Object requests;
-  if (!resource.cpu.empty()) requests["cpu"] = resource.cpu;
-  if (!resource.memory.empty()) requests["memory"] = resource.memory;
-  Object limits = requests;
-  limits.erase("cpu");  // a pod that could go faster may
-  if (!resource.gpu.empty()) requests["nvidia.com/gpu"] = limits["nvidia.com/gpu"] = resource.gpu;
-  return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
 }
 
 Object PodTemplate(const PodSettings& pods, Object container) {

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/document.h"
+#include "client/pod_parts.h"
 #include "client/storage.h"
 #include "graph/pass/transpile.h"
 #include "kube/resource.h"
@@ -21,7 +22,6 @@ namespace trainyard::client {
 inline constexpr std::string_view kStoreName = "trainyard-store";
 inline constexpr int kStorePort = 2379;
 inline constexpr int kGatewayPort = 2380;
-inline constexpr std::string_view kTokenKey = "token";  // in both secrets
 inline constexpr std::string_view kJobLabel =
     "trainyard.dev/graph-job";  // of the AITrainingJob: the job's name
 // The exit code of a graph that no restart would mend.

@@ -268,6 +268,7 @@ Progress ElasticMaster::GetProgress() {
     progress.records = stream->done_in_epoch();
     progress.epoch_records = stream->options().records;
     progress.total_records = stream->done();
+    progress.waiting_tasks = stream->waiting();
   }
   for (const auto& [index, worker] : workers_) progress.workers += worker.session != nullptr ? 1 : 0;
   progress.waiting = WhoIsWaitedFor();

@@ -55,12 +55,13 @@ struct Progress {
   std::int64_t version = 0;
   std::optional<double> loss;  // the mean of the last ones
   std::vector<tasks::Metric> metrics;
-  std::int64_t evaluated = -1;  // the version that the metrics are of
-  int workers = 0;              // that are connected
-  std::int64_t joined = 0;      // how often one came
-  std::int64_t stale = 0;       // gradients that were computed again
-  std::string waiting;          // for whom, if somebody waits
-  std::string checkpoint;       // the last one
+  std::int64_t evaluated = -1;     // the version that the metrics are of
+  int workers = 0;                 // that are connected
+  std::int64_t joined = 0;         // how often one came
+  std::int64_t stale = 0;          // gradients that were computed again
+  std::int64_t waiting_tasks = 0;  // that nobody has
+  std::string waiting;             // for whom, if somebody waits
+  std::string checkpoint;          // the last one
 };
 
 // A worker as the master sees it.

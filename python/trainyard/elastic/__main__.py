@@ -1,0 +1,42 @@
+"""`python3 -m trainyard.elastic`: a worker of an elastic job. `… compile FILE OUT`: a model's net as a program."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trainyard._native import Error
+from trainyard.elastic.job import Job
+from trainyard.elastic.model import check_functions, load_model
+
+
+def compile_model(path: str, out: str) -> None:
+    """Writes the program of the model's net, if it has one; else checks its functions."""
+    job = Job.from_json(os.environ["TRAINYARD_JOB_SPEC"])
+    module = load_model(path)
+    if not hasattr(module, "net"):
+        check_functions(module, job.kind)
+        return
+    made = module.net(job)
+    program = made.finish() if hasattr(made, "finish") else made
+    with open(out, "wb") as file:
+        file.write(program.to_bytes())
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        if arguments[:1] == ["compile"] and len(arguments) == 3:
+            compile_model(arguments[1], arguments[2])
+            return 0
+        if arguments:
+            print("usage: python3 -m trainyard.elastic [compile FILE OUT]", file=sys.stderr)
+            return 2
+        from trainyard.elastic.worker import run_worker
+        return run_worker(os.environ)
+    except Error as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,44 @@
+"""Loads the file that a user wrote, and says clearly what it lacks."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+from types import ModuleType
+from typing import Any, Callable
+
+from trainyard._native import Error
+
+REQUIRED = ("model", "optimizer", "dataset_fn")
+NEEDED_BY = {"train": (), "evaluate": ("eval_metrics_fn",), "predict": ()}
+
+
+def load_model(path: str) -> ModuleType:
+    """The module of the file. What it imports may lie beside it."""
+    if not os.path.exists(path):
+        raise Error(f"there is no model {path}")
+    folder = os.path.dirname(os.path.abspath(path))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location("trainyard_model", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["trainyard_model"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def check_functions(module: ModuleType, kind: str) -> None:
+    """Error: which function is missing."""
+    missing = [name for name in REQUIRED + NEEDED_BY[kind] if not callable(getattr(module, name, None))]
+    if missing:
+        raise Error(f"{module.__file__} has no function {' and no '.join(missing)}: a model has either net(job), or "
+                    f"{', '.join(REQUIRED)} and their like (see docs/elastic.md)")
+
+
+def call(function: Callable[..., Any], *arguments: Any, job: Any) -> Any:
+    """With the job, if the function wants it."""
+    parameters = inspect.signature(function).parameters
+    wants = "job" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return function(*arguments, job=job) if wants else function(*arguments)

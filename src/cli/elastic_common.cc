@@ -1,0 +1,48 @@
+#include "cli/elastic_common.h"
+
+#include <fcntl.h>
+
+#include <cstdlib>
+#include <future>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "cli/ending_signals.h"
+
+namespace trainyard::cli {
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void WriteTerminationLog(std::string_view message) {
+  const Fd log(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
+  if (log.valid()) WriteAll(log.get(), message, "/dev/termination-log").IgnoreError();
+}
+
+absl::Status SignalStopper::Run(
+    const std::function<absl::Status(const std::function<void(Stop)>& on_running)>& work) {
+  const EndingSignals signals;  // before the first thread
+  std::future<absl::Status> running =
+      std::async(std::launch::async, [&] { return work([this](Stop stop) { Set(std::move(stop)); }); });
+  while (running.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (signals.AwaitFor(absl::Milliseconds(20))) Ask();
+  }
+  return running.get();
+}
+
+void SignalStopper::Set(Stop stop) {
+  const MutexLock lock(mu_);
+  stop_ = std::move(stop);
+  if (asked_) stop_();
+}
+
+void SignalStopper::Ask() {
+  const MutexLock lock(mu_);
+  asked_ = true;
+  if (stop_) stop_();
+}
+
+}  // namespace trainyard::cli

@@ -1,0 +1,35 @@
+// What the processes of elastic jobs share: where the job is told, who may talk to whom, and how they end.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/mutex.h"
+
+namespace trainyard::cli {
+
+// A variable of the environment; "" if it is not set.
+std::string Variable(const char* name);
+
+// What a pod's status says of its end, where there is a kubelet that reads it.
+void WriteTerminationLog(std::string_view message);
+
+// Runs `work` in a thread of its own until it ends; the first of the signals that end a process stops it
+// through what `work` gave, as often as it gives something.
+class SignalStopper {
+ public:
+  using Stop = std::function<void()>;
+  absl::Status Run(const std::function<absl::Status(const std::function<void(Stop)>& on_running)>& work);
+
+ private:
+  void Set(Stop stop);
+  void Ask();
+
+  Mutex mu_;
+  Stop stop_ TY_GUARDED_BY(mu_);
+  bool asked_ TY_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace trainyard::cli

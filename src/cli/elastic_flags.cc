@@ -1,0 +1,479 @@
+#include "cli/elastic_flags.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "base/base64.h"
+#include "base/files.h"
+#include "base/ids.h"
+#include "base/process.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "client/job_names.h"
+#include "kube/names.h"
+#include "master/program_file.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr std::size_t kMostModelBytes = std::size_t{16} << 20;
+constexpr std::size_t kNumbers = 32;  // more than there are
+constexpr int kSuffixLength = 5;
+
+// The folder of the Python package that was built with this program, if it is there.
+std::string PackageFolder() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path folder = self.parent_path().parent_path() / "python";
+  return std::filesystem::exists(folder / "trainyard", error) ? folder.string() : "";
+}
+
+std::string Absolute(std::string_view path) {
+  std::error_code error;
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+// Each of the paths, as every process on this machine finds it.
+std::string AbsoluteList(const std::string& list) {
+  std::string out;
+  for (const std::string_view path : Split(std::string_view(list), ','))
+    StrAppend(out, out.empty() ? "" : ",", path.empty() ? std::string() : Absolute(path));
+  return out;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> Pairs(std::string_view flag,
+                                                         const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return UsageError(StrCat(flag, " must be NAME=VALUE, and is '", Escaped(text), "'"));
+    pairs[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+ElasticFlags::ElasticFlags(master::JobKind kind) {
+  spec_.kind = kind;
+  // They are pointed to while flags are declared.
+  numbers_.reserve(kNumbers);
+  times_.reserve(kNumbers);
+}
+
+void ElasticFlags::Declare(Flags& flags) {
+  DeclareModel(flags);
+  DeclareData(flags);
+  if (spec_.kind == master::JobKind::kTrain) DeclareLearning(flags);
+  DeclareResults(flags);
+  DeclareWorkers(flags);
+  DeclareCluster(flags);
+}
+
+void ElasticFlags::DeclareModel(Flags& flags) {
+  const std::string group = "Model";
+  flags.Text({.name = "--model",
+              .value = "FILE",
+              .help = "A file of Python with the model's functions or its net, or a program that was saved",
+              .group = group},
+             model_);
+  flags.Texts({.name = "--param",
+               .value = "NAME=VALUE",
+               .help = "Something for the model's functions; may be repeated",
+               .group = group},
+              params_);
+  flags.Text({.name = "--init-from",
+              .value = "DIR",
+              .help = "Begin with the model of these checkpoints",
+              .group = group},
+             spec_.init_from);
+}
+
+void ElasticFlags::DeclareData(Flags& flags) {
+  const std::string group = "Data";
+  const std::string together = "; repeat it for files whose records go together by number";
+  const auto number = [&](std::string name, std::string help, std::int64_t& bound) {
+    numbers_.push_back({name, &bound, nullptr, {}});
+    flags.Number({.name = std::move(name), .value = "N", .help = std::move(help), .group = group},
+                 numbers_.back().given);
+  };
+  if (spec_.kind == master::JobKind::kTrain) {
+    flags.Text({.name = "--shuffle",
+                .value = "HOW",
+                .help = "What has another order in each epoch (tasks)",
+                .one_of = {"none", "tasks", "records"},
+                .group = group},
+               spec_.shuffle);
+    flags.Texts({.name = "--training-data",
+                 .value = "PATH",
+                 .help = StrCat("Files, globs or a folder", together),
+                 .group = group},
+                training_);
+  }
+  if (spec_.kind != master::JobKind::kPredict) {
+    flags.Texts({.name = "--validation-data",
+                 .value = "PATH",
+                 .help = "What is evaluated on, likewise",
+                 .group = group},
+                validation_);
+  } else {
+    flags.Texts({.name = "--prediction-data",
+                 .value = "PATH",
+                 .help = StrCat("Files, globs or a folder", together),
+                 .group = group},
+                prediction_);
+  }
+  flags.Text({.name = "--data-format",
+              .value = "FORMAT",
+              .help = "auto, recordio, csv or idx (auto)",
+              .one_of = {"auto", "recordio", "csv", "idx"},
+              .group = group},
+             spec_.data_format);
+  flags.Switch({.name = "--skip-header", .help = "The first line of each CSV file is none", .group = group},
+               spec_.skip_header);
+  number("--minibatch", "Records that are computed at once (64)", spec_.minibatch);
+  number("--minibatches-per-task", "Minibatches that a worker is given at once (8)",
+         spec_.minibatches_per_task);
+  if (spec_.kind == master::JobKind::kTrain) {
+    number("--epochs", "How often all records are used (1)", spec_.epochs);
+    number("--max-steps", "Stop after so many versions of the model", spec_.max_steps);
+    numbers_.push_back({"--seed", nullptr, nullptr, {}});
+    flags.Number({.name = "--seed",
+                  .value = "N",
+                  .help = "Of the order of records and of first values (1)",
+                  .group = group},
+                 numbers_.back().given);
+    flags.Switch({.name = "--overlap-epochs",
+                  .help = "Begin an epoch while the last tasks of the one before are under way",
+                  .group = group},
+                 spec_.overlap_epochs);
+  }
+  numbers_.push_back({"--task-failures", nullptr, &spec_.most_failures, {}});
+  flags.Number({.name = "--task-failures",
+                .value = "N",
+                .help = "How often one task may fail by itself before the job does (3)",
+                .group = group},
+               numbers_.back().given);
+}
+
+void ElasticFlags::DeclareLearning(Flags& flags) {
+  const std::string group = "Learning";
+  const auto small = [&](std::string name, std::string help, int& bound) {
+    numbers_.push_back({name, nullptr, &bound, {}});
+    flags.Number({.name = std::move(name), .value = "N", .help = std::move(help), .group = group},
+                 numbers_.back().given);
+  };
+  small("--grads-to-wait", "So many gradients make one step (1)", spec_.grads_to_wait);
+  numbers_.push_back({"--staleness", &spec_.staleness, nullptr, {}});
+  flags.Number({.name = "--staleness",
+                .value = "N",
+                .help = "How many versions a gradient may be behind (0)",
+                .group = group},
+               numbers_.back().given);
+  flags.Switch(
+      {.name = "--async", .help = "Each gradient is used when it comes, however old it is", .group = group},
+      spec_.async);
+  flags.Switch({.name = "--modulate-rate",
+                .help = "With --async: the older a gradient, the smaller the step",
+                .group = group},
+               spec_.modulate_rate);
+  small("--pull-every", "With --async: minibatches between two looks at the model (1)", spec_.pull_every);
+}
+
+void ElasticFlags::DeclareResults(Flags& flags) {
+  const std::string group = "Evaluation, checkpoints, results";
+  const auto number = [&](std::string name, std::string help, std::int64_t& bound) {
+    numbers_.push_back({name, &bound, nullptr, {}});
+    flags.Number({.name = std::move(name), .value = "N", .help = std::move(help), .group = group},
+                 numbers_.back().given);
+  };
+  const auto time = [&](std::string name, std::string help, absl::Duration& bound) {
+    times_.push_back({&bound, {}});
+    flags.Duration({.name = std::move(name), .value = "TIME", .help = std::move(help), .group = group},
+                   times_.back().given);
+  };
+  if (spec_.kind == master::JobKind::kTrain) {
+    number("--evaluation-steps", "Versions between two evaluations (only at the end)",
+           spec_.evaluation_steps);
+    time("--evaluation-every", "Time between two evaluations", spec_.evaluation_every);
+    time("--evaluation-delay", "Before the first evaluation", spec_.evaluation_delay);
+    flags.Text({.name = "--checkpoint-dir",
+                .value = "DIR",
+                .help = "Where checkpoints are written (the job's own storage)",
+                .group = group},
+               spec_.checkpoint_dir);
+    number("--checkpoint-steps", "Versions between two checkpoints", spec_.checkpoint_steps);
+    time("--checkpoint-every", "Time between two checkpoints (10s; 0: by steps alone)",
+         spec_.checkpoint_every);
+    number("--keep-checkpoints", "How many are kept (3; 0: all)", spec_.keep_checkpoints);
+  }
+  flags.Text({.name = "--output",
+              .value = "DIR",
+              .help = spec_.kind == master::JobKind::kPredict
+                          ? "Where predictions go"
+                          : "Where the model and its figures go when it is trained",
+              .group = group},
+             spec_.output);
+  if (spec_.kind == master::JobKind::kPredict)
+    flags.Text({.name = "--writer",
+                .value = "NAME",
+                .help = "The model's function that writes predictions (a RecordIO file for each task)",
+                .group = group},
+               spec_.writer);
+}
+
+void ElasticFlags::DeclareWorkers(Flags& flags) {
+  const std::string group = "Workers";
+  const auto small = [&](std::string name, std::string help, int& bound) {
+    numbers_.push_back({name, nullptr, &bound, {}});
+    flags.Number({.name = std::move(name), .value = "N", .help = std::move(help), .group = group},
+                 numbers_.back().given);
+  };
+  small("--workers", "How many to begin with (2)", spec_.workers);
+  small("--min-workers", "The job waits for room for so many (1)", spec_.min_workers);
+  small("--max-workers", "It takes room for so many, where there is some (--workers)", spec_.max_workers);
+  small("--worker-restarts", "How often in a row a worker may fail by itself before the job does (10)",
+        spec_.most_restarts);
+  small("--threads", "Threads inside one operator (1)", spec_.threads);
+  flags.Text({.name = "--worker-cpu",
+              .value = "AMOUNT",
+              .help = "What a worker asks for, as 1 or 500m",
+              .group = group},
+             spec_.worker_pod.cpu);
+  flags.Text({.name = "--worker-memory",
+              .value = "AMOUNT",
+              .help = "Likewise, as 512Mi; also the most it gets",
+              .group = group},
+             spec_.worker_pod.memory);
+  flags.Text({.name = "--worker-gpu", .value = "N", .help = "Likewise", .group = group},
+             spec_.worker_pod.gpu);
+  flags.Text({.name = "--worker-priority",
+              .value = "CLASS",
+              .help = "The priority class of workers",
+              .group = group},
+             spec_.worker_pod.priority_class);
+  flags.Texts({.name = "--env",
+               .value = "NAME=VALUE",
+               .help = "A variable of workers' environment; may be repeated",
+               .group = group},
+              env_);
+}
+
+void ElasticFlags::DeclareCluster(Flags& flags) {
+  const std::string group = "Cluster";
+  flags.Text({.name = "--name",
+              .value = "NAME",
+              .help = "The job's (the model's, and some letters)",
+              .group = group},
+             spec_.name);
+  flags.Text({.name = "--kubeconfig",
+              .value = "FILE",
+              .help = "Which cluster ($KUBECONFIG, ~/.kube/config, or the embedded one)",
+              .everywhere = true,
+              .group = group},
+             cluster_.kubeconfig);
+  flags.Text({.name = "--context",
+              .value = "NAME",
+              .help = "Which of the kubeconfig's contexts",
+              .everywhere = true,
+              .group = group},
+             cluster_.context);
+  flags.Text({.name = "-n,--namespace",
+              .value = "NAME",
+              .help = "Where in the cluster (the context's)",
+              .everywhere = true,
+              .group = group},
+             cluster_.ns);
+  flags.Text({.name = "--image",
+              .value = "IMAGE",
+              .help = "Has the program trainyard, and what the model needs (trainyard)",
+              .group = group},
+             cluster_.image);
+  flags.Text({.name = "--image-pull-policy",
+              .value = "POLICY",
+              .help = "Always, IfNotPresent or Never",
+              .group = group},
+             image_pull_policy_);
+  flags.Text({.name = "--storage",
+              .value = "WHERE",
+              .help = "A folder that all nodes see, or claim:NAME (what the nodes say)",
+              .group = group},
+             cluster_.storage);
+  flags.Text({.name = "--store",
+              .value = "URL",
+              .help = "Where the task queue is kept, as etcd://HOST:PORT (the storage)",
+              .group = group},
+             store_);
+  flags.Text({.name = "--service-account",
+              .value = "NAME",
+              .help = "Of the master, which makes pods",
+              .group = group},
+             service_account_);
+  flags.Text({.name = "--master-cpu", .value = "AMOUNT", .help = "What the master asks for", .group = group},
+             spec_.master_pod.cpu);
+  flags.Text({.name = "--master-memory", .value = "AMOUNT", .help = "Likewise", .group = group},
+             spec_.master_pod.memory);
+  flags.Text(
+      {.name = "--master-priority", .value = "CLASS", .help = "The master's priority class", .group = group},
+      spec_.master_pod.priority_class);
+  flags.Text({.name = "--python",
+              .value = "FILE",
+              .help = "The interpreter of models in Python (/usr/bin/python3)",
+              .group = group},
+             python_);
+}
+
+absl::Status ElasticFlags::TakeNumbers() {
+  bool most = false;
+  for (const Whole& number : numbers_) {
+    if (!number.given) continue;
+    if (number.flag == "--max-workers") most = true;
+    if (number.flag == "--seed") spec_.seed = static_cast<std::uint64_t>(*number.given);
+    if (number.bound != nullptr) *number.bound = *number.given;
+    if (number.small == nullptr) continue;
+    if (!std::in_range<int>(*number.given))
+      return UsageError(StrCat(number.flag, ": ", *number.given, " is too much"));
+    *number.small = static_cast<int>(*number.given);
+  }
+  if (!most) spec_.max_workers = spec_.workers;
+  spec_.min_workers = std::min(spec_.min_workers, std::max(spec_.workers, 1));
+  for (const Time& time : times_) {
+    if (time.given) *time.bound = *time.given;
+  }
+  return absl::OkStatus();
+}
+
+std::string ElasticFlags::DefaultName() const {
+  std::string stem = std::filesystem::path(model_).stem().string();
+  if (stem == "model") stem = std::filesystem::path(Absolute(model_)).parent_path().filename().string();
+  std::string name;
+  for (const unsigned char c : stem) name += std::isalnum(c) != 0 ? static_cast<char>(std::tolower(c)) : '-';
+  while (!name.empty() &&
+         (name.front() == '-' || std::isdigit(static_cast<unsigned char>(name.front())) != 0))
+    name.erase(0, 1);
+  return StrCat(name.empty() ? "job" : name.substr(0, 40), "-", IdSource::Random().Suffix(kSuffixLength));
+}
+
+// Has Python turn the model's net into a program. Empty: it has none, its functions are run by the workers.
+absl::StatusOr<std::string> ElasticFlags::Compile() const {
+  std::string folder = (std::filesystem::temp_directory_path() / "trainyard-model-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) return ErrnoStatus(errno, "cannot make a folder for the model");
+  struct Removed {
+    const std::string& folder;
+    ~Removed() {
+      std::error_code error;
+      std::filesystem::remove_all(folder, error);
+    }
+  } const removed{folder};
+  const std::string out = folder + "/program";
+  const std::string errors = folder + "/errors";
+  std::vector<std::pair<std::string, std::string>> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos && text.substr(0, equals) != "PYTHONPATH")
+      environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  const char* const before = std::getenv("PYTHONPATH");
+  environment.emplace_back("PYTHONPATH", StrCat(PackageFolder(), ":", before == nullptr ? "" : before));
+  environment.emplace_back("TRAINYARD_JOB_SPEC", master::Print(spec_));
+  TY_ASSIGN_OR_RETURN(Child child,
+                      Child::Spawn({.argv = {python_, "-m", "trainyard.elastic", "compile", model_, out},
+                                    .env = std::move(environment),
+                                    .stdout_path = errors,
+                                    .stderr_path = errors}));
+  TY_ASSIGN_OR_RETURN(const ExitStatus ended, child.Wait());
+  if (ShellCode(ended) != 0) {
+    const auto said = ReadFile(errors, kMostModelBytes);
+    std::string last = said.ok() ? *said : "";
+    while (last.ends_with('\n')) last.pop_back();
+    if (const std::size_t line = last.rfind('\n'); line != std::string::npos) last.erase(0, line + 1);
+    return absl::InvalidArgumentError(
+        StrCat("the model ", model_, " cannot be used: ", last.empty() ? PrintExit(ended) : last));
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(out, error)) return std::string();
+  return ReadFile(out, kMostModelBytes);
+}
+
+absl::Status ElasticFlags::TakeModel(client::ElasticSettings& settings) {
+  if (model_.empty()) return UsageError("--model is missing: a file of Python, or a program that was saved");
+  TY_ASSIGN_OR_RETURN(std::string text, ReadFile(model_, kMostModelBytes));
+  TY_ASSIGN_OR_RETURN(spec_.params, Pairs("--param", params_));
+  if (!model_.ends_with(".py")) {
+    const auto programs = master::DecodePrograms(text);
+    if (!programs.ok()) return Annotate(programs.status(), StrCat("--model ", model_));
+    spec_.program = EncodeBase64(text);
+    return absl::OkStatus();
+  }
+  spec_.model = Absolute(model_);
+  TY_ASSIGN_OR_RETURN(const std::string program, Compile());
+  if (program.empty()) {
+    settings.model_text = std::move(text);
+  } else {
+    spec_.program = EncodeBase64(program);
+  }
+  return absl::OkStatus();
+}
+
+void ElasticFlags::TakeData() {
+  for (const auto& [given, sources] :
+       {std::pair(&training_, &spec_.training_data), std::pair(&validation_, &spec_.validation_data),
+        std::pair(&prediction_, &spec_.prediction_data)}) {
+    for (const std::string& source : *given) sources->push_back(AbsoluteList(source));
+  }
+}
+
+// What a program reads by itself, where no flag says otherwise.
+absl::Status ElasticFlags::TakeDataOfProgram() {
+  if (spec_.program.empty() || !spec_.training_data.empty() || spec_.kind != master::JobKind::kTrain)
+    return absl::OkStatus();
+  TY_ASSIGN_OR_RETURN(const std::string bytes, DecodeBase64(spec_.program));
+  TY_ASSIGN_OR_RETURN(const graph::Programs programs, master::DecodePrograms(bytes));
+  for (const graph::Op& op : programs.main.main().ops) {
+    if (op.type != "read") continue;
+    for (const std::string& source : op.StringList("sources"))
+      spec_.training_data.push_back(AbsoluteList(source));
+    if (spec_.data_format == "auto") spec_.data_format = op.String("format");
+    spec_.skip_header |= op.Bool("skip_header");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
+  client::ElasticSettings settings;
+  TY_RETURN_IF_ERROR(TakeNumbers());
+  TakeData();
+  TY_RETURN_IF_ERROR(TakeModel(settings));
+  TY_RETURN_IF_ERROR(TakeDataOfProgram());
+  if (spec_.name.empty()) spec_.name = DefaultName();
+  if (const std::string_view problem = kube::FindDns1123SubdomainProblem(spec_.name);
+      !problem.empty() || spec_.name.size() > 50)
+    return UsageError(StrCat("--name: '", Escaped(spec_.name),
+                             "' cannot be a job's: use up to 50 small letters, digits and '-'"));
+  for (std::string* const path : {&spec_.checkpoint_dir, &spec_.output, &spec_.init_from}) {
+    if (!path->empty()) *path = Absolute(*path);
+  }
+  for (master::PodSpec* const pod : {&spec_.worker_pod, &spec_.master_pod}) {
+    const auto checked = client::CheckResource({.cpu = pod->cpu, .gpu = pod->gpu, .memory = pod->memory});
+    if (!checked.ok()) return UsageError(Message(checked.status()));
+    pod->cpu = checked->cpu;
+    pod->gpu = checked->gpu;
+    pod->memory = checked->memory;
+  }
+  if (const absl::Status valid = master::Validate(spec_); !valid.ok()) return UsageError(Message(valid));
+  settings.spec = spec_;
+  settings.store_url = store_;
+  settings.python = python_;
+  settings.python_path = PackageFolder();
+  TY_ASSIGN_OR_RETURN(settings.env, Pairs("--env", env_));
+  settings.service_account = service_account_;
+  settings.image_pull_policy = image_pull_policy_;
+  return settings;
+}
+
+}  // namespace trainyard::cli

@@ -1,0 +1,214 @@
+// trainyard master
+#include "master/master.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/elastic_common.h"
+#include "cli/ending_signals.h"
+#include "kube/api.h"
+#include "kube/curl_transport.h"
+#include "kv/etcd/etcd_server_access.h"
+#include "kv/open.h"
+#include "master/pods/keeper.h"
+#include "master/pods/teller.h"
+#include "ps/rpc/process.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
+constexpr const char* kChildVariable = "TRAINYARD_MASTER_PARENT";
+constexpr int kMostQuickDeaths = 5;
+constexpr absl::Duration kQuick = absl::Seconds(2);
+
+class MasterCommand final : public Command {
+ public:
+  std::string name() const override { return "master"; }
+  std::string summary() const override {
+    return "Run the master of an elastic job: it deals tasks, learns and keeps workers";
+  }
+  std::string details() const override {
+    return "`trainyard train` puts it into a pod, with everything in the environment. If it is killed it "
+           "comes back,\n"
+           "goes on from its newest checkpoint, and workers find it again. By hand, without pods of its "
+           "own:\n\n"
+           "  trainyard master --job-file job.json --state-dir state --no-pods --listen 127.0.0.1:50001\n"
+           "  trainyard worker --master 127.0.0.1:50001";
+  }
+
+  void Declare(Flags& flags) override {
+    flags.Text({.name = "--job-file", .value = "FILE", .help = "What to do, as JSON", .everywhere = true},
+               job_file_);
+    flags.Text(
+        {.name = "--worker-file", .value = "FILE", .help = "A worker's pod, as JSON", .everywhere = true},
+        worker_file_);
+    flags.Text({.name = "--state-dir",
+                .value = "DIR",
+                .help = "Where the queue is kept, and checkpoints where the job names no folder",
+                .everywhere = true},
+               state_dir_);
+    flags.Text({.name = "--store",
+                .value = "URL",
+                .help = "Where the queue is kept instead, as etcd://HOST:PORT",
+                .everywhere = true},
+               store_);
+    flags.Text(
+        {.name = "--listen", .value = "ADDRESS", .help = "Where workers come (the pod's IP, port 50001)"},
+        listen_);
+    flags.Text({.name = "--token-file",
+                .value = "FILE",
+                .help = "The job's token: whoever lacks it is refused ($TRAINYARD_JOB_TOKEN)"},
+               token_file_);
+    flags.Switch({.name = "--no-pods", .help = "Start no workers: they come by themselves"}, no_pods_);
+    flags.Switch({.name = "--once", .help = "Do not come back when killed"}, once_);
+  }
+
+  absl::Status Run() override {
+    if (job_file_.empty()) return UsageError("--job-file is missing: say what to do");
+    if (state_dir_.empty() && store_.empty())
+      return UsageError("--state-dir is missing: where is the queue kept?");
+    if (!once_ && Variable(kChildVariable).empty()) return Keep();
+    // Whoever keeps this process is not survived by it: two masters of one job would be in each other's way.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ps::TuneProcess();
+    SignalStopper stopper;
+    absl::Status ended = stopper.Run([this](const auto& on_running) { return Serve(on_running); });
+    if (!ended.ok()) WriteTerminationLog(Message(ended));
+    return ended;
+  }
+
+ private:
+  // The master itself is a child of this process: one that is killed is back in milliseconds, without the
+  // pauses that a kubelet makes between restarts.
+  absl::Status Keep() {
+    const EndingSignals signals;
+    for (int quick = 0;;) {
+      const SteadyTime begun = Clock::System().Steady();
+      TY_ASSIGN_OR_RETURN(Child child, SpawnSelf());
+      for (;;) {
+        const absl::StatusOr<ExitStatus> ended = child.Wait(absl::Milliseconds(10));
+        if (ended.ok()) {
+          if (const auto* exited = std::get_if<Exited>(&*ended)) ::_exit(exited->code);
+          quick = Clock::System().Steady() - begun < kQuick ? quick + 1 : 0;
+          if (quick >= kMostQuickDeaths)
+            return absl::InternalError(
+                StrCat("the master ", PrintExit(*ended), " ", quick, " times within seconds"));
+          log::Warn("the master comes back", {{"because", PrintExit(*ended)}});
+          break;
+        }
+        if (!absl::IsDeadlineExceeded(ended.status())) return ended.status();
+        if (signals.AwaitFor(absl::ZeroDuration())) child.Kill(SIGTERM).IgnoreError();
+      }
+    }
+  }
+
+  static absl::StatusOr<Child> SpawnSelf() {
+    std::vector<std::string> argv;
+    TY_ASSIGN_OR_RETURN(const std::string line, ReadFile("/proc/self/cmdline", kMostFileBytes));
+    for (const std::string_view argument : Split(std::string_view(line), '\0')) argv.emplace_back(argument);
+    if (!argv.empty() && argv.back().empty()) argv.pop_back();
+    argv.front() = "/proc/self/exe";
+    char self[4096] = {};
+    if (::readlink("/proc/self/exe", self, sizeof self - 1) > 0) argv.front() = self;
+    ::setenv(kChildVariable, "1", 1);
+    return Child::Spawn({.argv = std::move(argv),
+                         .stdin_fd = STDIN_FILENO,
+                         .stdout_fd = STDOUT_FILENO,
+                         .stderr_fd = STDERR_FILENO});
+  }
+
+  absl::Status Serve(const std::function<void(SignalStopper::Stop)>& on_running) {
+    TY_ASSIGN_OR_RETURN(const std::string job_text, ReadFile(job_file_, kMostFileBytes));
+    TY_ASSIGN_OR_RETURN(const master::JobSpec spec, master::ParseJobSpec(job_text));
+    std::string token = Variable("TRAINYARD_JOB_TOKEN");
+    if (!token_file_.empty()) {
+      TY_ASSIGN_OR_RETURN(token, kv::ReadToken(token_file_));
+    }
+    const std::string ip = Variable("TRAINYARD_POD_IP");
+    if (listen_.empty())
+      listen_ = StrCat(ip.empty()                          ? "127.0.0.1"
+                       : ip.find(':') == std::string::npos ? ip
+                                                           : StrCat("[", ip, "]"),
+                       ":50001");
+    const std::string ns = Variable("TRAINYARD_POD_NAMESPACE");
+    TY_ASSIGN_OR_RETURN(const auto store,
+                        kv::OpenStore(store_.empty() ? StrCat("embedded:", state_dir_, "/queue") : store_));
+    TY_ASSIGN_OR_RETURN(const auto running,
+                        master::Master::Start(*store, {.spec = spec,
+                                                       .ns = ns.empty() ? "default" : ns,
+                                                       .listen = listen_,
+                                                       .token = token,
+                                                       .folder = StrCat(state_dir_, "/checkpoints")}));
+    on_running([master = running.get()] { master->Stop(); });
+    const absl::Status ended = no_pods_ ? running->Wait() : WaitWithPods(*running, spec, ns);
+    on_running([] {});
+    return ended;
+  }
+
+  absl::Status WaitWithPods(master::Master& running, const master::JobSpec& spec, const std::string& ns) {
+    const std::string pod = Variable("TRAINYARD_POD_NAME");
+    const std::string uid = Variable("TRAINYARD_POD_UID");
+    if (pod.empty() || uid.empty())
+      return UsageError("this is no pod of a cluster: give --no-pods, or run `trainyard train`");
+    TY_ASSIGN_OR_RETURN(const std::string worker_text, ReadFile(worker_file_, kMostFileBytes));
+    TY_ASSIGN_OR_RETURN(const Document worker, ParseJson(worker_text));
+    // The cluster that this pod is in, whatever else is configured on the machine.
+    TY_ASSIGN_OR_RETURN(
+        kube::ClusterConfig config,
+        kube::LoadConfig({.environment = [](const char* variable) -> std::optional<std::string> {
+          const std::string_view hidden = variable;
+          if (hidden == "KUBECONFIG" || hidden == "HOME") return std::nullopt;
+          return kube::ProcessEnvironment(variable);
+        }}));
+    TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(config));
+    kube::Api api(*transport, Clock::System(), IdSource::Random());
+    const std::string address = StrCat(listen_.substr(0, listen_.rfind(':')), ":", running.port());
+    master::PodKeeper keeper(api, running,
+                             {.ns = ns,
+                              .job = spec.name,
+                              .pod = pod,
+                              .pod_uid = uid,
+                              .address = address,
+                              .worker = worker,
+                              .limits = {.least = spec.min_workers,
+                                         .most = spec.max_workers,
+                                         .most_failures = spec.most_restarts > 0 ? spec.most_restarts : 10},
+                              .target = spec.workers});
+    keeper.Start();
+    absl::Status ended;
+    {
+      const master::ProgressTeller teller(api, running, &keeper,
+                                          {.ns = ns, .job = spec.name, .pod = pod, .pod_uid = uid});
+      ended = running.Wait();
+    }
+    keeper.Stop();
+    return ended;
+  }
+
+  std::string job_file_;
+  std::string worker_file_;
+  std::string state_dir_;
+  std::string store_;
+  std::string listen_;
+  std::string token_file_;
+  bool no_pods_ = false;
+  bool once_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewMaster() { return std::make_unique<MasterCommand>(); }
+
+}  // namespace trainyard::cli

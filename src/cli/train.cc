@@ -1,0 +1,276 @@
+// trainyard train, trainyard evaluate, trainyard predict
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <iostream>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/elastic_flags.h"
+#include "cli/ending_signals.h"
+#include "client/elastic_job.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr absl::Duration kRefresh = absl::Milliseconds(200);
+constexpr absl::Duration kBetweenLines = absl::Seconds(5);  // where there is no terminal
+constexpr double kSpeedMemory = 0.9;
+constexpr absl::Duration kSpeedEvery = absl::Milliseconds(500);
+
+double NumberAt(const Document& document, std::string_view key) {
+  const Document* const value = Find(document, {key});
+  if (value == nullptr) return 0;
+  return value->is_double() ? value->get_double() : static_cast<double>(IntAt(document, {key}).value_or(0));
+}
+
+// How fast it goes, by what it has done since it was last looked at.
+class Speed {
+ public:
+  void See(double records, SteadyTime now) {
+    if (since_ == SteadyTime()) return Begin(records, now);
+    const double seconds = absl::ToDoubleSeconds(now - since_);
+    if (seconds < absl::ToDoubleSeconds(kSpeedEvery)) return;
+    // A master that went back to a checkpoint has done less than before.
+    if (records < records_) return Begin(records, now);
+    const double rate = (records - records_) / seconds;
+    rate_ = rate_ > 0 ? rate_ * kSpeedMemory + rate * (1 - kSpeedMemory) : rate;
+    Begin(records, now);
+  }
+  double rate() const { return rate_; }
+
+ private:
+  void Begin(double records, SteadyTime now) {
+    records_ = records;
+    since_ = now;
+  }
+  double records_ = 0;
+  double rate_ = 0;
+  SteadyTime since_;
+};
+
+// One line of where a job stands, and the lines of what has happened to it.
+class ProgressPrinter {
+ public:
+  void Show(const client::ElasticNews& news) {
+    if (news.progress.is_null())
+      return Line(news.master.empty() ? "the master is starting" : StrCat("the master ", news.master));
+    const Document& progress = news.progress;
+    if (const Array* const restarts = ArrayAt(progress, {"lastRestarts"})) {
+      for (const Document& restart : *restarts) {
+        const std::string text =
+            StrCat("worker ", IntAt(restart, {"worker"}).value_or(0),
+                   " is launched again: ", StringAt(restart, {"pod"}), " ", StringAt(restart, {"cause"}));
+        if (seen_.insert(StrCat(StringAt(restart, {"time"}), text)).second) Say(text);
+      }
+    }
+    speed_.See(NumberAt(progress, "totalRecords"), Clock::System().Steady());
+    Line(Text(progress));
+  }
+  // Leaves what is there, and goes to the next line.
+  void End() {
+    if (shown_ > 0) std::cerr << std::endl;
+    shown_ = 0;
+  }
+  void Say(const std::string& text) {
+    if (terminal_ && shown_ > 0) std::cerr << "\r\x1b[K";
+    std::cerr << text << std::endl;
+    if (terminal_) shown_ = 0;
+  }
+
+  std::string Text(const Document& progress) const {
+    const std::string_view phase = StringAt(progress, {"phase"});
+    std::string text;
+    if (phase == "Training") {
+      text = StrCat("epoch ", IntAt(progress, {"epoch"}).value_or(0), "/",
+                    IntAt(progress, {"epochs"}).value_or(0));
+    } else {
+      for (const char c : phase) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    StrAppend(text, "  ", IntAt(progress, {"records"}).value_or(0), "/",
+              IntAt(progress, {"epochRecords"}).value_or(0), " records");
+    if (Find(progress, {"loss"}) != nullptr) text += fmt::format("  loss {:.4f}", NumberAt(progress, "loss"));
+    text += Metrics(progress);
+    StrAppend(text, "  ", IntAt(progress, {"workers"}).value_or(0), " workers  ",
+              IntAt(progress, {"restarts"}).value_or(0), " restarts");
+    if (speed_.rate() > 0) {
+      text += fmt::format("  {:.0f} records/s", speed_.rate());
+      const double all = NumberAt(progress, "epochRecords") * NumberAt(progress, "epochs");
+      const double left = (all - NumberAt(progress, "totalRecords")) / speed_.rate();
+      if (phase == "Training" && left > 0)
+        StrAppend(text, "  ", absl::FormatDuration(absl::Seconds(std::ceil(left))), " left");
+    }
+    if (const std::string_view waiting = StringAt(progress, {"waiting"});
+        !waiting.empty() && speed_.rate() < 1)
+      StrAppend(text, "  waiting for ", waiting);
+    return text;
+  }
+
+  static std::string Metrics(const Document& progress) {
+    std::string text;
+    if (const Object* const metrics = ObjectAt(progress, {"metrics"})) {
+      for (const auto& metric : *metrics)
+        text += fmt::format("  {} {:.4f}", Key(metric), NumberAt(progress.at("metrics"), Key(metric)));
+    }
+    return text;
+  }
+
+ private:
+  void Line(const std::string& text) {
+    const SteadyTime now = Clock::System().Steady();
+    if (!terminal_) {
+      if (text == last_ || (shown_at_ != SteadyTime() && now - shown_at_ < kBetweenLines)) return;
+      std::cerr << text << std::endl;
+    } else {
+      winsize size{};
+      const std::size_t width =
+          ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10 ? size.ws_col - 1U : 79U;
+      std::cerr << "\r\x1b[K" << text.substr(0, width) << std::flush;
+      shown_ = text.size();
+    }
+    last_ = text;
+    shown_at_ = now;
+  }
+
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::size_t shown_ = 0;
+  SteadyTime shown_at_;
+  std::string last_;
+  std::set<std::string> seen_;
+  Speed speed_;
+};
+
+class ElasticCommand final : public Command {
+ public:
+  explicit ElasticCommand(master::JobKind kind) : kind_(kind), flags_(kind) {}
+
+  std::string name() const override { return std::string(master::Name(kind_)); }
+  std::string summary() const override {
+    switch (kind_) {
+      case master::JobKind::kTrain:
+        return "Train a model with workers that come and go";
+      case master::JobKind::kEvaluate:
+        return "Evaluate a trained model on data, with many workers";
+      case master::JobKind::kPredict:
+        return "Predict with a trained model, with many workers";
+    }
+    return "";
+  }
+  std::string details() const override {
+    switch (kind_) {
+      case master::JobKind::kTrain:
+        return "Follows the job to its end and exits with its result. Ctrl-C ends the job; a checkpoint is "
+               "written first.\n\n"
+               "Examples:\n"
+               "  trainyard train --model examples/mnist/model.py --training-data train --validation-data "
+               "test \\\n"
+               "    --epochs 2 --workers 2 --max-workers 4 --checkpoint-dir ckpt --output out\n"
+               "  trainyard train --model model.py --training-data 'data/part-*' --async --detach --name "
+               "nightly";
+      case master::JobKind::kEvaluate:
+        return "Prints the means of the model's metrics over all records.\n\n"
+               "Example:\n"
+               "  trainyard evaluate --model examples/mnist/model.py --init-from ckpt --validation-data test";
+      case master::JobKind::kPredict:
+        return "Example:\n"
+               "  trainyard predict --model examples/mnist/model.py --init-from ckpt --prediction-data test "
+               "--output out";
+    }
+    return "";
+  }
+
+  void Declare(Flags& flags) override {
+    flags_.Declare(flags);
+    flags.Switch({.name = "--detach", .help = "Return when the job is submitted"}, detach_);
+    flags.Switch({.name = "--keep", .help = "Keep the pods of a job that is complete, for their logs"},
+                 keep_);
+    flags.Switch({.name = "--dry-run", .help = "Print the objects as JSON instead of submitting them"},
+                 dry_run_);
+  }
+
+  absl::Status Run() override {
+    TY_ASSIGN_OR_RETURN(client::ElasticSettings settings, flags_.Settings());
+    if (dry_run_) {
+      settings.state_dir = "STORAGE/elastic";
+      std::cout << PrintJson(client::JobConfig(settings)) << "\n"
+                << PrintJson(client::MasterPod(settings)) << std::endl;
+      return absl::OkStatus();
+    }
+    const EndingSignals signals;  // before the first thread
+    TY_ASSIGN_OR_RETURN(const auto cluster, client::Cluster::Open(flags_.Cluster()));
+    const std::string job_name = settings.spec.name;
+    TY_ASSIGN_OR_RETURN(const auto job, client::ElasticJob::Submit(*cluster, std::move(settings)));
+    std::cerr << "job " << job_name << " is submitted" << std::endl;
+    if (detach_) {
+      std::cout << job_name << std::endl;
+      return absl::OkStatus();
+    }
+    return Follow(*job, job_name, signals);
+  }
+
+ private:
+  absl::Status Follow(client::ElasticJob& job, const std::string& job_name, const EndingSignals& signals) {
+    ProgressPrinter printer;
+    for (;;) {
+      const client::ElasticNews news = job.Await(kRefresh);
+      if (signals.AwaitFor(absl::ZeroDuration())) {
+        printer.End();
+        std::cerr << "ending job " << job_name << std::endl;
+        TY_RETURN_IF_ERROR(job.Delete());
+        return absl::CancelledError(StrCat("job ", job_name, " was ended; its checkpoints stay"));
+      }
+      printer.Show(news);
+      const std::string_view phase = StringAt(news.progress, {"phase"});
+      if (phase == "Complete") {
+        printer.End();
+        std::cout << Summary(news.progress) << std::endl;
+        return keep_ ? absl::OkStatus() : job.Delete();
+      }
+      if (phase == "Failed") {
+        printer.End();
+        return absl::InternalError(StrCat(
+            "job ", job_name, " has failed: ", StringAt(news.progress, {"reason"}),
+            "; its pods are kept, see `kubectl get pods -l trainyard.dev/elastic-job=", job_name, "`"));
+      }
+      if (news.gone || news.ended) {
+        printer.End();
+        return absl::InternalError(
+            StrCat("the master of job ", job_name,
+                   news.gone ? " is gone: it was deleted" : StrCat(" has ended: it ", news.master)));
+      }
+    }
+  }
+
+  std::string Summary(const Document& progress) const {
+    std::string text = StrCat(kind_ == master::JobKind::kTrain      ? "trained "
+                              : kind_ == master::JobKind::kEvaluate ? "evaluated "
+                                                                    : "predicted ",
+                              IntAt(progress, {"totalRecords"}).value_or(0), " records");
+    if (kind_ == master::JobKind::kTrain)
+      StrAppend(text, ", version ", IntAt(progress, {"version"}).value_or(0));
+    return StrCat(text, ProgressPrinter::Metrics(progress), "  ", IntAt(progress, {"restarts"}).value_or(0),
+                  " restarts");
+  }
+
+  const master::JobKind kind_;
+  ElasticFlags flags_;
+  bool detach_ = false;
+  bool keep_ = false;
+  bool dry_run_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewTrain() { return std::make_unique<ElasticCommand>(master::JobKind::kTrain); }
+std::unique_ptr<Command> NewEvaluate() {
+  return std::make_unique<ElasticCommand>(master::JobKind::kEvaluate);
+}
+std::unique_ptr<Command> NewPredict() { return std::make_unique<ElasticCommand>(master::JobKind::kPredict); }
+
+}  // namespace trainyard::cli

@@ -1,0 +1,103 @@
+#include "client/elastic_manifests.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "master/pods/keeper.h"
+
+namespace trainyard::client {
+namespace {
+
+constexpr std::string_view kFolder = "/run/trainyard/job";  // where containers see the ConfigMap
+constexpr std::string_view kVolume = "job";
+constexpr int kMasterGraceSeconds = 30;  // for its last checkpoint
+constexpr int kWorkerGraceSeconds = 5;
+
+Object LabelsOf(const ElasticSettings& settings, std::string_view role) {
+  return {{master::kElasticJobLabel, settings.spec.name}, {master::kElasticRoleLabel, role}};
+}
+
+graph::Resource ResourceOf(const master::PodSpec& pod) {
+  return {.cpu = pod.cpu, .gpu = pod.gpu, .memory = pod.memory};
+}
+
+Object PodSpecOf(const ElasticSettings& settings, const master::PodSpec& pod, Object container) {
+  container["image"] = settings.pods.image;
+  if (!settings.image_pull_policy.empty()) container["imagePullPolicy"] = settings.image_pull_policy;
+  container["resources"] = ResourcesOf(ResourceOf(pod));
+  container["volumeMounts"] = Array{MountOf(settings.pods.storage),
+                                    Object{{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}};
+  Object spec{{"containers", Array{std::move(container)}},
+              {"volumes", Array{VolumeOf(settings.pods.storage),
+                                Object{{"name", kVolume},
+                                       {"configMap", Object{{"name", ConfigName(settings.spec.name)}}}}}}};
+  if (!pod.priority_class.empty()) spec["priorityClassName"] = pod.priority_class;
+  return spec;
+}
+
+}  // namespace
+
+std::string MasterName(std::string_view job) { return StrCat(job, "-master"); }
+std::string ConfigName(std::string_view job) { return StrCat(job, "-job"); }
+std::string TokenName(std::string_view job) { return StrCat(job, "-token"); }
+
+Document WorkerPod(const ElasticSettings& settings) {
+  const bool python = settings.spec.program.empty();
+  Array env{FromSecret("TRAINYARD_JOB_TOKEN", TokenName(settings.spec.name)),
+            FromField("TRAINYARD_POD_NAME", "metadata.name")};
+  Array command{settings.pods.program, "worker", "--log-level", "info"};
+  if (python) {
+    command = {settings.python, "-u", "-m", "trainyard.elastic"};
+    env.push_back(Variable("TRAINYARD_MODEL_COPY", StrCat(kFolder, "/model.py")));
+    if (!settings.python_path.empty()) env.push_back(Variable("PYTHONPATH", settings.python_path));
+    env.push_back(Variable("OMP_NUM_THREADS", std::to_string(settings.spec.threads)));
+  }
+  for (const auto& [name, value] : settings.env) env.push_back(Variable(name, value));
+  Object spec = PodSpecOf(settings, settings.spec.worker_pod,
+                          {{"name", "worker"}, {"command", std::move(command)}, {"env", std::move(env)}});
+  spec["restartPolicy"] = "Never";
+  spec["terminationGracePeriodSeconds"] = kWorkerGraceSeconds;
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"metadata", Object{{"labels", LabelsOf(settings, "worker")}}},
+                {"spec", std::move(spec)}};
+}
+
+Document JobConfig(const ElasticSettings& settings) {
+  Object data{{"job.json", master::Print(settings.spec)}, {"worker.json", PrintJson(WorkerPod(settings))}};
+  if (!settings.model_text.empty()) data["model.py"] = settings.model_text;
+  Object metadata = Metadata(settings.pods.ns, ConfigName(settings.spec.name));
+  metadata["labels"].get_object()[master::kElasticJobLabel] = settings.spec.name;
+  return Object{{"apiVersion", "v1"},
+                {"kind", "ConfigMap"},
+                {"metadata", std::move(metadata)},
+                {"data", std::move(data)}};
+}
+
+Document MasterPod(const ElasticSettings& settings) {
+  Array env{Variable("TRAINYARD_JOB_FILE", StrCat(kFolder, "/job.json")),
+            Variable("TRAINYARD_WORKER_FILE", StrCat(kFolder, "/worker.json")),
+            Variable("TRAINYARD_STATE_DIR", settings.state_dir),
+            FromField("TRAINYARD_POD_NAME", "metadata.name"),
+            FromField("TRAINYARD_POD_UID", "metadata.uid"),
+            FromField("TRAINYARD_POD_NAMESPACE", "metadata.namespace"),
+            FromField("TRAINYARD_POD_IP", "status.podIP"),
+            FromSecret("TRAINYARD_JOB_TOKEN", TokenName(settings.spec.name))};
+  if (!settings.store_url.empty()) env.push_back(Variable("TRAINYARD_STORE", settings.store_url));
+  Object spec = PodSpecOf(settings, settings.spec.master_pod,
+                          {{"name", "master"},
+                           {"command", Array{settings.pods.program, "master", "--log-level", "info"}},
+                           {"env", std::move(env)},
+                           {"ports", Array{Object{{"name", "master"}, {"containerPort", kMasterPort}}}}});
+  spec["restartPolicy"] = "OnFailure";
+  spec["terminationGracePeriodSeconds"] = kMasterGraceSeconds;
+  spec["automountServiceAccountToken"] = true;  // it makes pods
+  if (!settings.service_account.empty()) spec["serviceAccountName"] = settings.service_account;
+  Object metadata = Metadata(settings.pods.ns, MasterName(settings.spec.name));
+  for (const auto& label : LabelsOf(settings, "master"))
+    metadata["labels"].get_object()[label.key()] = label.value();
+  return Object{
+      {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+}
+
+}  // namespace trainyard::client

@@ -1,0 +1,40 @@
+// The objects that an elastic job is made of: a Secret with its token, a ConfigMap with what it is to do, and
+// the pod of its master, which makes the workers' and owns all of them. Pure: settings in, documents out.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/document.h"
+#include "client/manifests.h"
+#include "master/spec.h"
+
+namespace trainyard::client {
+
+inline constexpr int kMasterPort = 50001;
+
+struct ElasticSettings {
+  PodSettings pods;
+  master::JobSpec spec;
+  std::string model_text;  // of a model in Python: the file itself
+  std::string state_dir;   // of this very run, where containers see it
+  std::string store_url;   // where the queue is kept; "": in state_dir
+  std::string python = "/usr/bin/python3";
+  std::string python_path;                 // where the package is, if it is not where Python finds it
+  std::map<std::string, std::string> env;  // of workers
+  std::string service_account;             // of the master; "": the namespace's default
+  std::string image_pull_policy;
+};
+
+// "mnist-master", "mnist-job", "mnist-token".
+std::string MasterName(std::string_view job);
+std::string ConfigName(std::string_view job);
+std::string TokenName(std::string_view job);
+
+Document JobConfig(const ElasticSettings& settings);
+Document MasterPod(const ElasticSettings& settings);
+// Without name, index, owner and the master's address.
+Document WorkerPod(const ElasticSettings& settings);
+
+}  // namespace trainyard::client

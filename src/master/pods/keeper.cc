@@ -1,0 +1,288 @@
+#include "master/pods/keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace trainyard::master {
+namespace {
+
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
+constexpr int kKeptPods = 3;  // of each worker, that have ended: their logs
+constexpr std::size_t kKeptRestarts = 20;
+constexpr int kSignalCode = 128;
+
+int NumberOf(const kube::CompactPod& pod, std::string_view label) {
+  return ParseNumber<int>(pod.meta.labels.Get(label)).value_or(-1);
+}
+
+// "exited 1 (Error) on node-1: message"
+std::string CauseOf(const kube::CompactPod& pod) {
+  std::string text;
+  for (const kube::ContainerStatus& container : pod.containers) {
+    if (container.state.kind != kube::ContainerState::Kind::kTerminated || container.state.exit_code == 0)
+      continue;
+    const int signal =
+        container.state.signal != 0 ? container.state.signal : container.state.exit_code - kSignalCode;
+    text = container.state.exit_code > kSignalCode || container.state.signal != 0
+               ? StrCat("was ", PrintExit(Signaled{.signal = signal}))
+               : StrCat("exited ", container.state.exit_code);
+    const std::string_view reason = container.state.reason.view();
+    if (!reason.empty() && reason != "Error") StrAppend(text, " (", reason, ")");
+    if (!container.state.message.empty()) StrAppend(text, ": ", Shortened(container.state.message, 300));
+    break;
+  }
+  if (text.empty()) text = pod.reason.empty() ? "ended" : StrCat("was ended (", pod.reason.view(), ")");
+  if (!pod.node.empty()) StrAppend(text, " on ", pod.node.view());
+  if (!pod.message.empty() && text.find(pod.message) == std::string::npos)
+    StrAppend(text, ": ", Shortened(pod.message, 300));
+  return text;
+}
+
+PodState EndOf(const kube::CompactPod& pod) {
+  if (pod.disruption.status == kube::ConditionStatus::kTrue || !pod.reason.empty()) return PodState::kKilled;
+  for (const kube::ContainerStatus& container : pod.containers) {
+    if (container.state.kind != kube::ContainerState::Kind::kTerminated || container.state.exit_code == 0)
+      continue;
+    // A program that takes too much memory takes it again.
+    if (container.state.reason.view() == "OOMKilled") return PodState::kFailed;
+    const bool killed = container.state.signal == 9 || container.state.signal == 15 ||
+                        container.state.exit_code == kSignalCode + 9 ||
+                        container.state.exit_code == kSignalCode + 15;
+    return killed ? PodState::kKilled : PodState::kFailed;
+  }
+  return PodState::kKilled;
+}
+
+}  // namespace
+
+SeenPod SeenOf(const kube::CompactPod& pod) {
+  SeenPod seen{.name = pod.meta.name,
+               .index = NumberOf(pod, kElasticIndexLabel),
+               .launch = NumberOf(pod, kElasticLaunchLabel),
+               .deleting = pod.IsBeingDeleted(),
+               .since = pod.meta.created};
+  switch (pod.phase) {
+    case kube::PodPhase::kRunning:
+    case kube::PodPhase::kUnknown:
+      seen.state = PodState::kRunning;
+      break;
+    case kube::PodPhase::kSucceeded:
+      seen.state = PodState::kSucceeded;
+      break;
+    case kube::PodPhase::kFailed:
+      seen.state = EndOf(pod);
+      seen.cause = CauseOf(pod);
+      break;
+    case kube::PodPhase::kPending:
+      if (pod.scheduled.status == kube::ConditionStatus::kFalse)
+        seen.unscheduled = pod.unscheduled.empty() ? std::string(pod.scheduled.reason.view())
+                                                   : std::string(pod.unscheduled.view());
+      break;
+  }
+  if (seen.deleting && seen.cause.empty()) seen.cause = "was deleted";
+  return seen;
+}
+
+PodKeeper::PodKeeper(kube::Api& api, Master& master, KeeperOptions options)
+    : api_(api),
+      master_(master),
+      options_(std::move(options)),
+      pods_(
+          api, Clock::System(), IdSource::Random(),
+          {.resource = kube::Resource::Pods(),
+           .ns = options_.ns,
+           .label_selector = StrCat(kElasticJobLabel, "=", options_.job, ",", kElasticRoleLabel, "=worker")},
+          [](std::string json) { return kube::ParsePod(std::move(json)); }),
+      events_(api, Clock::System(), IdSource::Random(),
+              {.component = "trainyard-master", .instance = options_.pod}) {
+  memory_.target = options_.target;
+  pods_.OnChange([this](const kube::Change<kube::CompactPod>&) { Wake(); });
+}
+
+PodKeeper::~PodKeeper() { Stop(); }
+
+void PodKeeper::Start() {
+  pods_.Start();
+  events_.Start();
+  thread_ = std::thread([this] { Run(); });
+}
+
+void PodKeeper::Stop() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.join();
+  pods_.Stop();
+  events_.Stop();
+}
+
+PodsReport PodKeeper::Report() {
+  const MutexLock lock(mu_);
+  return report_;
+}
+
+void PodKeeper::Wake() {
+  const MutexLock lock(mu_);
+  woken_ = true;
+  changed_.SignalAll();
+}
+
+void PodKeeper::Run() {
+  while (absl::IsDeadlineExceeded(pods_.WaitForSync(kLongestWait))) {
+    const MutexLock lock(mu_);
+    if (stopping_) return;
+  }
+  for (;;) {
+    Pass();
+    const MutexLock lock(mu_);
+    const SteadyTime deadline = Clock::System().Steady() + std::min(wait_, kLongestWait);
+    while (!woken_ && !stopping_ && changed_.WaitUntil(mu_, deadline)) {
+    }
+    woken_ = false;
+    if (stopping_) return;
+  }
+}
+
+// What the cache has, and what it does not have yet or not any more.
+std::vector<SeenPod> PodKeeper::See() {
+  std::vector<SeenPod> seen;
+  for (const auto& pod : pods_.cache().List()) {
+    SeenPod one = SeenOf(*pod);
+    if (one.index < 0 || one.launch < 0) continue;
+    if (one.state == PodState::kPending || one.state == PodState::kRunning) {
+      SeenPod& known = launched_[one.name];
+      known = one;
+      known.state = PodState::kRunning;  // from now on, if the cache has it no more, it is gone
+    } else {
+      launched_.erase(one.name);
+    }
+    seen.push_back(std::move(one));
+  }
+  for (auto& [name, pod] : launched_) {
+    if (std::ranges::any_of(seen, [&](const SeenPod& one) { return one.name == pod.name; })) continue;
+    if (pod.state == PodState::kRunning) {
+      pod.state = PodState::kKilled;
+      pod.cause = "was deleted";
+    }
+    seen.push_back(pod);
+  }
+  return seen;
+}
+
+void PodKeeper::Pass() {
+  const Progress progress = master_.GetProgress();
+  PodsView view{.limits = options_.limits, .memory = memory_, .pods = See()};
+  for (const WorkerView& worker : master_.GetWorkers()) {
+    if (worker.connected) view.at_work.push_back(worker.index);
+  }
+  view.more_to_do = progress.waiting_tasks > progress.workers;
+  view.over = progress.phase == Phase::kComplete || progress.phase == Phase::kFailed ||
+              progress.phase == Phase::kEnding;
+  for (const SeenPod& pod : view.pods) {
+    const bool ended = pod.state == PodState::kFailed || pod.state == PodState::kKilled;
+    if (ended && !std::exchange(told_[pod.name], true)) master_.WorkerIsGone(pod.index, pod.name);
+  }
+  const PodsPlan plan = PlanPods(view, Clock::System().Now());
+  memory_ = plan.memory;
+  Act(plan);
+  // What ended long ago is forgotten here too.
+  std::erase_if(launched_, [&](const auto& one) {
+    return one.second.state == PodState::kKilled &&
+           memory_.seats[one.second.index].launches > one.second.launch + 1;
+  });
+  const MutexLock lock(mu_);
+  wait_ = plan.wake_after;
+  report_.target = memory_.target;
+  report_.running = static_cast<int>(std::ranges::count_if(
+      view.pods, [](const SeenPod& pod) { return pod.state == PodState::kRunning && !pod.deleting; }));
+  report_.restarts = memory_.restarts;
+  report_.waiting = plan.waiting;
+  for (const PodsPlan::Ended& ended : plan.ended) {
+    report_.last.push_back({Clock::System().Now(), ended.index, ended.pod, ended.cause});
+  }
+  if (report_.last.size() > kKeptRestarts) {
+    report_.last.erase(report_.last.begin(), report_.last.end() - static_cast<std::ptrdiff_t>(kKeptRestarts));
+  }
+}
+
+void PodKeeper::Act(const PodsPlan& plan) {
+  const kube::ObjectReference self{
+      .api_version = "v1", .kind = "Pod", .key = {options_.ns, options_.pod}, .uid = options_.pod_uid};
+  for (const PodsPlan::Ended& ended : plan.ended) {
+    const std::string text = StrCat("worker ", ended.index, ": ", ended.pod, " ", ended.cause);
+    log::Info("a worker is launched again", {{"because", text}});
+    events_.Record(self, kube::EventType::kWarning, "WorkerRelaunched", text);
+  }
+  std::vector<kube::Operation> operations;
+  for (const PodsPlan::Launch& launch : plan.launches)
+    operations.push_back(kube::CreateOperation(kube::Resource::Pods(), options_.ns, PodText(launch)));
+  for (const std::string& name : plan.deletes)
+    operations.push_back(kube::DeleteOperation(kube::Resource::Pods(), {options_.ns, name}));
+  // Of each worker the last pods stay, with their logs.
+  for (const SeenPod& pod : See()) {
+    const bool ended = pod.state != PodState::kPending && pod.state != PodState::kRunning && !pod.deleting;
+    if (ended && pod.launch + kKeptPods < memory_.seats[pod.index].launches &&
+        pods_.cache().Get({options_.ns, pod.name}))
+      operations.push_back(kube::DeleteOperation(kube::Resource::Pods(), {options_.ns, pod.name}));
+  }
+  if (!operations.empty()) {
+    const auto results = api_.Do(std::move(operations));
+    for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+      const PodsPlan::Launch& launch = plan.launches[i];
+      const absl::Status made = results[i].status();
+      if (made.ok() || kube::IsAlreadyExists(made)) {
+        SeenPod& pod = launched_[NameOf(launch)];
+        pod = {.name = NameOf(launch),
+               .index = launch.index,
+               .launch = launch.launch,
+               .since = Clock::System().Now()};
+      } else {
+        log::Warn("a worker could not be launched", {{"worker", launch.index}, {"error", made}});
+        --memory_.seats[launch.index].launches;
+        memory_.seats[launch.index].not_before = Clock::System().Now() + absl::Seconds(1);
+      }
+    }
+  }
+  if (!plan.failure.empty()) master_.Fail(plan.failure);
+}
+
+std::string PodKeeper::NameOf(const PodsPlan::Launch& launch) const {
+  const std::string first = StrCat(options_.job, "-worker-", launch.index);
+  return launch.launch == 0 ? first : StrCat(first, "-r", launch.launch);
+}
+
+std::string PodKeeper::PodText(const PodsPlan::Launch& launch) const {
+  Document pod = options_.worker;
+  Object& metadata = MakeObjectAt(pod, {"metadata"});
+  metadata["name"] = NameOf(launch);
+  metadata["namespace"] = options_.ns;
+  metadata["ownerReferences"] = Array{Object{{"apiVersion", "v1"},
+                                             {"kind", "Pod"},
+                                             {"name", options_.pod},
+                                             {"uid", options_.pod_uid},
+                                             {"controller", true}}};
+  Object& labels = MakeObjectAt(pod, {"metadata", "labels"});
+  labels[kElasticJobLabel] = options_.job;
+  labels[kElasticRoleLabel] = "worker";
+  labels[kElasticIndexLabel] = std::to_string(launch.index);
+  labels[kElasticLaunchLabel] = std::to_string(launch.launch);
+  if (Array* const containers = ArrayAt(pod, {"spec", "containers"});
+      containers != nullptr && !containers->empty()) {
+    Document& container = containers->front();
+    if (ArrayAt(container, {"env"}) == nullptr) container.get_object()["env"] = Array();
+    Array& env = *ArrayAt(container, {"env"});
+    env.push_back(Object{{"name", "TRAINYARD_MASTER"}, {"value", options_.address}});
+    env.push_back(Object{{"name", "TRAINYARD_WORKER_INDEX"}, {"value", std::to_string(launch.index)}});
+  }
+  return PrintJson(pod);
+}
+
+}  // namespace trainyard::master

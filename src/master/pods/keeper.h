@@ -1,0 +1,99 @@
+// Keeps a job's worker pods as they should be: watches them, decides (pods/plan.h), launches and deletes;
+// tells the master of those that are gone, and people of why.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/document.h"
+#include "base/mutex.h"
+#include "kube/api.h"
+#include "kube/event_recorder.h"
+#include "kube/informer.h"
+#include "kube/pod.h"
+#include "master/master.h"
+#include "master/pods/plan.h"
+
+namespace trainyard::master {
+
+inline constexpr std::string_view kElasticJobLabel = "trainyard.dev/elastic-job";
+inline constexpr std::string_view kElasticRoleLabel = "trainyard.dev/elastic-role";
+inline constexpr std::string_view kElasticIndexLabel = "trainyard.dev/elastic-index";
+inline constexpr std::string_view kElasticLaunchLabel = "trainyard.dev/elastic-launch";
+
+struct KeeperOptions {
+  std::string ns;
+  std::string job;
+  std::string pod;  // the master's own, which owns the others
+  std::string pod_uid;
+  std::string address;  // where workers find the master: HOST:PORT
+  Document worker;      // a worker's pod, without name, index and owner
+  PodLimits limits;
+  int target = 1;
+};
+
+// Why a worker was launched again.
+struct Restart {
+  absl::Time time;
+  int worker = 0;
+  std::string pod;
+  std::string cause;
+};
+
+struct PodsReport {
+  int target = 0;
+  int running = 0;
+  int restarts = 0;
+  std::vector<Restart> last;  // the newest ones
+  std::string waiting;
+};
+
+class PodKeeper {
+ public:
+  // The API and the master outlive it.
+  PodKeeper(kube::Api& api, Master& master, KeeperOptions options);
+  ~PodKeeper();
+
+  void Start();
+  // Nothing is launched any more; workers that run end by themselves.
+  void Stop();
+  PodsReport Report();
+
+ private:
+  void Run();
+  void Pass();
+  std::vector<SeenPod> See();
+  void Act(const PodsPlan& plan);
+  std::string PodText(const PodsPlan::Launch& launch) const;
+  std::string NameOf(const PodsPlan::Launch& launch) const;
+  void Wake();
+
+  kube::Api& api_;
+  Master& master_;
+  const KeeperOptions options_;
+  kube::Informer<kube::CompactPod> pods_;
+  kube::EventRecorder events_;
+  PodMemory memory_;  // of the thread
+  std::map<std::string, SeenPod>
+      launched_;                      // of the thread: not seen in the cache yet, or seen and gone since
+  std::map<std::string, bool> told_;  // of the thread: pods whose end the master knows of
+
+  Mutex mu_;
+  CondVar changed_;
+  bool woken_ TY_GUARDED_BY(mu_) = false;
+  bool stopping_ TY_GUARDED_BY(mu_) = false;
+  absl::Duration wait_ TY_GUARDED_BY(mu_);
+  PodsReport report_ TY_GUARDED_BY(mu_);
+  std::thread thread_;
+};
+
+// How a pod is seen, by what the API server says of it.
+SeenPod SeenOf(const kube::CompactPod& pod);
+
+}  // namespace trainyard::master

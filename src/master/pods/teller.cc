@@ -1,0 +1,100 @@
+#include "master/pods/teller.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/document.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "kube/error.h"
+
+namespace trainyard::master {
+
+std::string ProgressName(std::string_view job) { return StrCat(job, "-progress"); }
+
+std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
+  Object metrics;
+  for (const tasks::Metric& metric : progress.metrics) metrics[metric.name] = metric.value;
+  Array restarts;
+  for (const Restart& restart : pods.last) {
+    restarts.push_back(Object{{"time", absl::FormatTime(restart.time, absl::UTCTimeZone())},
+                              {"worker", restart.worker},
+                              {"pod", restart.pod},
+                              {"cause", restart.cause}});
+  }
+  Object object{
+      {"phase", Name(progress.phase)},
+      {"reason", progress.reason},
+      {"epoch", progress.epoch},
+      {"epochs", progress.epochs},
+      {"records", progress.records},
+      {"epochRecords", progress.epoch_records},
+      {"totalRecords", progress.total_records},
+      {"version", progress.version},
+      {"metrics", std::move(metrics)},
+      {"evaluated", progress.evaluated},
+      {"workers", progress.workers},
+      {"wantedWorkers", pods.target},
+      {"restarts", pods.restarts},
+      {"lastRestarts", std::move(restarts)},
+      {"checkpoint", progress.checkpoint},
+      {"waiting", !pods.waiting.empty() && progress.workers == 0 ? pods.waiting : progress.waiting}};
+  if (progress.loss) object["loss"] = *progress.loss;
+  return PrintJson(object);
+}
+
+ProgressTeller::ProgressTeller(kube::Api& api, Master& master, PodKeeper* keeper, Options options)
+    : api_(api), master_(master), keeper_(keeper), options_(std::move(options)), thread_([this] { Run(); }) {}
+
+ProgressTeller::~ProgressTeller() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+  Tell();
+}
+
+void ProgressTeller::Run() {
+  for (;;) {
+    Tell();
+    const SteadyTime deadline = Clock::System().Steady() + options_.every;
+    const MutexLock lock(mu_);
+    while (!stopping_ && changed_.WaitUntil(mu_, deadline)) {
+    }
+    if (stopping_) return;
+  }
+}
+
+void ProgressTeller::Tell() {
+  std::string text =
+      PrintProgress(master_.GetProgress(), keeper_ == nullptr ? PodsReport() : keeper_->Report());
+  if (text == told_) return;
+  const std::string name = ProgressName(options_.job);
+  const Object data{{kProgressKey, text}};
+  absl::Status written = api_.Patch(kube::Resource::ConfigMaps(), {options_.ns, name},
+                                    PrintJson(Object{{"data", data}}), {.type = kube::PatchType::kMerge})
+                             .status();
+  if (kube::IsNotFound(written)) {
+    const Object owner{
+        {"apiVersion", "v1"}, {"kind", "Pod"}, {"name", options_.pod}, {"uid", options_.pod_uid}};
+    written =
+        api_.Create(kube::Resource::ConfigMaps(), options_.ns,
+                    PrintJson(Object{{"apiVersion", "v1"},
+                                     {"kind", "ConfigMap"},
+                                     {"metadata", Object{{"name", name},
+                                                         {"labels", Object{{kElasticJobLabel, options_.job}}},
+                                                         {"ownerReferences", Array{owner}}}},
+                                     {"data", data}}))
+            .status();
+  }
+  // Training does not wait for those who watch it.
+  if (!written.ok()) {
+    log::Debug("progress could not be told", {{"error", written}});
+    return;
+  }
+  told_ = std::move(text);
+}
+
+}  // namespace trainyard::master
