@@ -64,7 +64,6 @@ class ElasticWorker {
 
   std::string Job() const { return master::Print(trainer_->job()); }
   int index() const { return trainer_->index(); }
-  bool WantsModel() const { return trainer_->WantsModel(); }
 
   void Start() {
     const py::gil_scoped_release unlocked;
@@ -87,7 +86,7 @@ class ElasticWorker {
   }
 
   void Offer(const Arrays& arrays, const std::vector<std::string>& learn, const graph::Optimizer& optimizer) {
-    const NamedValues values = ValuesOf(arrays);
+    NamedValues values = ValuesOf(arrays);
     const py::gil_scoped_release unlocked;
     std::vector<graph::Learnt> variables;
     for (const auto& [name, value] : values) {
@@ -96,7 +95,7 @@ class ElasticWorker {
                            .learns = std::ranges::find(learn, name) != learn.end()});
     }
     const graph::Programs programs = Take(graph::MakeUpdate(variables, optimizer));
-    Check(trainer_->Offer(values, graph::Encode(programs.main), graph::Encode(programs.startup)));
+    Check(trainer_->Offer(std::move(values), graph::Encode(programs.main), graph::Encode(programs.startup)));
   }
 
   // Nothing: that version is gone.
@@ -213,7 +212,6 @@ void AddElastic(py::module_& module) {
       .def(py::init<std::string, std::string, int, std::string, double>())
       .def_property_readonly("job", &ElasticWorker::Job)
       .def_property_readonly("index", &ElasticWorker::index)
-      .def_property_readonly("wants_model", &ElasticWorker::WantsModel)
       .def("start", &ElasticWorker::Start)
       .def("next", &ElasticWorker::Next)
       .def("offer", &ElasticWorker::Offer)

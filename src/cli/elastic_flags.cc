@@ -207,7 +207,7 @@ void ElasticFlags::DeclareResults(Flags& flags) {
                 .group = group},
                spec_.checkpoint_dir);
     number("--checkpoint-steps", "Versions between two checkpoints", spec_.checkpoint_steps);
-    time("--checkpoint-every", "Time between two checkpoints (10s; 0: by steps alone)",
+    time("--checkpoint-every", "Time between two checkpoints (2s; 0: by steps alone)",
          spec_.checkpoint_every);
     number("--keep-checkpoints", "How many are kept (3; 0: all)", spec_.keep_checkpoints);
   }

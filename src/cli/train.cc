@@ -99,7 +99,7 @@ class ProgressPrinter {
     text += Metrics(progress);
     StrAppend(text, "  ", IntAt(progress, {"workers"}).value_or(0), " workers  ",
               IntAt(progress, {"restarts"}).value_or(0), " restarts");
-    if (speed_.rate() > 0) {
+    if (speed_.rate() >= 1) {
       text += fmt::format("  {:.0f} records/s", speed_.rate());
       const double all = NumberAt(progress, "epochRecords") * NumberAt(progress, "epochs");
       const double left = (all - NumberAt(progress, "totalRecords")) / speed_.rate();

@@ -18,6 +18,7 @@
 namespace trainyard::master {
 namespace {
 
+constexpr int kCheckpointShare = 20;  // of the time between two, the most that writing one may take
 constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr int kOwnerLength = 16;
 constexpr absl::Duration kFarewell = absl::Seconds(3);  // in which workers hear that the job is over
@@ -242,9 +243,10 @@ void ElasticMaster::DoWhatIsDue() {
       changed_.SignalAll();
       return;
     }
-    checkpoint = phase_ == Phase::kTraining && model_ready_ && !checkpointing_ &&
-                 version_ > checkpoint_version_ && spec_.checkpoint_every > absl::ZeroDuration() &&
-                 now - last_checkpoint_ >= spec_.checkpoint_every;
+    checkpoint =
+        phase_ == Phase::kTraining && model_ready_ && !checkpointing_ && version_ > checkpoint_version_ &&
+        spec_.checkpoint_every > absl::ZeroDuration() &&
+        now - last_checkpoint_ >= std::max(spec_.checkpoint_every, checkpoint_took_ * kCheckpointShare);
     log = log_.get();
   }
   if (checkpoint) WriteCheckpoint(false);
@@ -285,6 +287,7 @@ void ElasticMaster::TakeCheckpoint(Model& model, bool last) {
     {
       const MutexLock lock(mu_);
       checkpointing_ = false;
+      checkpoint_took_ = Clock::System().Steady() - last_checkpoint_;
       if (written.ok()) {
         checkpoint_version_ = checkpoint->version;
         checkpoint_ = StrCat("version ", checkpoint->version);

@@ -142,6 +142,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   SteadyTime begun_ TY_GUARDED_BY(mu_);     // when the model was ready
   SteadyTime last_evaluation_ TY_GUARDED_BY(mu_);
   SteadyTime last_checkpoint_ TY_GUARDED_BY(mu_);
+  absl::Duration checkpoint_took_ TY_GUARDED_BY(mu_);
   std::int64_t checkpoint_version_ TY_GUARDED_BY(mu_) = -1;
   bool checkpointing_ TY_GUARDED_BY(mu_) = false;
   std::vector<tasks::Metric> metrics_ TY_GUARDED_BY(mu_);

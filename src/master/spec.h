@@ -64,7 +64,7 @@ struct JobSpec {
   absl::Duration evaluation_every;    // zero: by steps alone
   absl::Duration evaluation_delay;    // the first one no sooner
   std::int64_t checkpoint_steps = 0;
-  absl::Duration checkpoint_every = absl::Seconds(10);
+  absl::Duration checkpoint_every = absl::Seconds(2);
   std::int64_t keep_checkpoints = 3;  // 0: all
   std::string checkpoint_dir;         // "": the job's own storage
   std::string init_from;              // a folder of checkpoints, or one

@@ -91,8 +91,11 @@ std::string TaskLog::LogKey(std::int64_t number) const {
 }
 
 TaskLog::Batch& TaskLog::Open() {
-  const std::size_t taken = writing_ ? 1 : 0;
-  if (batches_.size() == taken || batches_.back().commands.size() > kMostBatchBytes) batches_.emplace_back();
+  const std::size_t taken = front_is_written_ ? 1 : 0;
+  // A state stands for all commands before it, so those after it are another batch's.
+  const bool full = batches_.size() > taken &&
+                    (batches_.back().commands.size() > kMostBatchBytes || !batches_.back().snapshot.empty());
+  if (batches_.size() == taken || full) batches_.emplace_back();
   return batches_.back();
 }
 
@@ -161,7 +164,7 @@ void TaskLog::Pump() {
   {
     const MutexLock lock(mu_);
     if (writing_ || stalled_ || broken_ || batches_.empty()) return;
-    writing_ = true;
+    writing_ = front_is_written_ = true;
     request = Request(batches_.front());
   }
   Write(std::move(request));
@@ -191,6 +194,7 @@ void TaskLog::OnWritten(const absl::StatusOr<kv::TxnResult>& result) {
       waiting = std::move(batches_.front().waiting);
       batches_.pop_front();
     }
+    front_is_written_ = false;
     stalled_ = away;  // the same batch may be written twice: it has its number
     broken_ = !broken.ok() && !away;
   }
@@ -205,6 +209,7 @@ void TaskLog::OnWritten(const absl::StatusOr<kv::TxnResult>& result) {
       changed_.SignalAll();
       return;
     }
+    front_is_written_ = true;
     next = Request(batches_.front());
   }
   Write(std::move(next));

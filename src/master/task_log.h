@@ -90,9 +90,10 @@ class TaskLog {
   CondVar changed_;
   std::int64_t number_ TY_GUARDED_BY(mu_) = 0;          // of the last batch that is stored
   std::int64_t since_snapshot_ TY_GUARDED_BY(mu_) = 0;  // batches
-  std::deque<Batch> batches_ TY_GUARDED_BY(mu_);        // the first one is being written, if one is
-  bool writing_ TY_GUARDED_BY(mu_) = false;
-  bool stalled_ TY_GUARDED_BY(mu_) = false;  // the store could not take the first one
+  std::deque<Batch> batches_ TY_GUARDED_BY(mu_);
+  bool front_is_written_ TY_GUARDED_BY(mu_) = false;  // the first batch is under way, and takes no more
+  bool writing_ TY_GUARDED_BY(mu_) = false;           // the store has something of ours, or calls us
+  bool stalled_ TY_GUARDED_BY(mu_) = false;           // the store could not take the first one
   bool broken_ TY_GUARDED_BY(mu_) = false;
   kv::Revision snapshot_revision_ TY_GUARDED_BY(mu_) = 0;
 };

@@ -41,7 +41,7 @@ class Worker:
         self._task = None
 
     def run(self) -> None:
-        if self._native.wants_model:
+        if self._job.kind == "train":  # the master takes it if it has no model
             self._native.offer(self._backend.values(), self._backend.learnt(), self._backend.optimizer())
         self._native.start()
         while (batch := self._native.next()) is not None:

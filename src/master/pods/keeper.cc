@@ -13,6 +13,7 @@ namespace trainyard::master {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
+constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
 constexpr int kKeptPods = 3;  // of each worker, that have ended: their logs
 constexpr std::size_t kKeptRestarts = 20;
 constexpr int kSignalCode = 128;
@@ -155,6 +156,8 @@ void PodKeeper::Run() {
 std::vector<SeenPod> PodKeeper::See() {
   std::vector<SeenPod> seen;
   for (const auto& pod : pods_.cache().List()) {
+    // A job of the same name that was before may still be on its way out.
+    if (!pod->meta.controller || pod->meta.controller->uid.view() != options_.pod_uid) continue;
     SeenPod one = SeenOf(*pod);
     if (one.index < 0 || one.launch < 0) continue;
     if (one.state == PodState::kPending || one.state == PodState::kRunning) {
@@ -190,6 +193,8 @@ void PodKeeper::Pass() {
     const bool ended = pod.state == PodState::kFailed || pod.state == PodState::kKilled;
     if (ended && !std::exchange(told_[pod.name], true)) master_.WorkerIsGone(pod.index, pod.name);
   }
+  if (!std::exchange(begun_, true)) TakeHistory(view.pods);
+  view.memory = memory_;
   const PodsPlan plan = PlanPods(view, Clock::System().Now());
   memory_ = plan.memory;
   Act(plan);
@@ -210,6 +215,21 @@ void PodKeeper::Pass() {
   }
   if (report_.last.size() > kKeptRestarts) {
     report_.last.erase(report_.last.begin(), report_.last.end() - static_cast<std::ptrdiff_t>(kKeptRestarts));
+  }
+}
+
+// Pods that a master before this one has launched, and those that have ended under it.
+void PodKeeper::TakeHistory(const std::vector<SeenPod>& pods) {
+  std::map<int, int> launches;
+  for (const SeenPod& pod : pods) {
+    launches[pod.index] = std::max(launches[pod.index], pod.launch);
+    memory_.target = std::max(memory_.target, pod.index + 1);
+  }
+  const MutexLock lock(mu_);
+  for (const auto& [index, last] : launches) memory_.restarts += last;
+  for (const SeenPod& pod : pods) {
+    if (pod.launch < launches[pod.index] && !pod.cause.empty())
+      report_.last.push_back({pod.since, pod.index, pod.name, pod.cause});
   }
 }
 
@@ -238,16 +258,17 @@ void PodKeeper::Act(const PodsPlan& plan) {
     for (std::size_t i = 0; i < plan.launches.size(); ++i) {
       const PodsPlan::Launch& launch = plan.launches[i];
       const absl::Status made = results[i].status();
-      if (made.ok() || kube::IsAlreadyExists(made)) {
+      if (made.ok()) {
         SeenPod& pod = launched_[NameOf(launch)];
         pod = {.name = NameOf(launch),
                .index = launch.index,
                .launch = launch.launch,
                .since = Clock::System().Now()};
       } else {
+        // The name may still be another's; and what was made without our hearing of it shows in the cache.
         log::Warn("a worker could not be launched", {{"worker", launch.index}, {"error", made}});
         --memory_.seats[launch.index].launches;
-        memory_.seats[launch.index].not_before = Clock::System().Now() + absl::Seconds(1);
+        memory_.seats[launch.index].not_before = Clock::System().Now() + kBetweenTries;
       }
     }
   }

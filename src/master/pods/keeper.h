@@ -69,6 +69,7 @@ class PodKeeper {
   void Run();
   void Pass();
   std::vector<SeenPod> See();
+  void TakeHistory(const std::vector<SeenPod>& pods);
   void Act(const PodsPlan& plan);
   std::string PodText(const PodsPlan::Launch& launch) const;
   std::string NameOf(const PodsPlan::Launch& launch) const;
@@ -79,7 +80,8 @@ class PodKeeper {
   const KeeperOptions options_;
   kube::Informer<kube::CompactPod> pods_;
   kube::EventRecorder events_;
-  PodMemory memory_;  // of the thread
+  bool begun_ = false;  // of the thread
+  PodMemory memory_;    // of the thread
   std::map<std::string, SeenPod>
       launched_;                      // of the thread: not seen in the cache yet, or seen and gone since
   std::map<std::string, bool> told_;  // of the thread: pods whose end the master knows of

@@ -21,6 +21,8 @@ namespace trainyard::master {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenTries(20);
+constexpr std::chrono::milliseconds kBetweenLooks(200);
+constexpr int kConnectMs = 2000;
 constexpr const char* kMethod = "/trainyard.master/Session";
 constexpr std::uint64_t kHello = 0;  // the number of what a stream begins with
 
@@ -125,6 +127,8 @@ class GrpcLink final : public Link {
     grpc::ChannelArguments arguments;
     ps::Tune(arguments);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                     kConnectMs);  // which is how long one attempt may take
     grpc::GenericStub stub(
         grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
     while (!Ended()) {
@@ -134,10 +138,9 @@ class GrpcLink final : public Link {
         End(broke);
         break;
       }
-      const absl::Duration away = Clock::System().Steady() - away_since_;
-      if (away > options_.patience) {
+      if (Away() > options_.patience) {
         End(absl::UnavailableError(StrCat("the master at ", options_.address, " cannot be reached since ",
-                                          absl::FormatDuration(away), ": ", Message(broke))));
+                                          absl::FormatDuration(absl::Trunc(Away(), absl::Milliseconds(1))))));
         break;
       }
       log::Debug("the master is away", {{"address", options_.address}, {"because", broke}});
@@ -150,10 +153,17 @@ class GrpcLink final : public Link {
     }
   }
 
+  absl::Duration Away() const { return Clock::System().Steady() - away_since_; }
+  bool Connected() const {
+    const MutexLock lock(mu_);
+    return connected_;
+  }
+
   // From the greeting to the end of one stream; why it ended.
   absl::Status RunStream(grpc::GenericStub& stub) {
     Stream stream;
     if (!options_.token.empty()) stream.context.AddMetadata("token", options_.token);
+    stream.context.set_wait_for_ready(true);  // gRPC connects while somebody waits, and only then
     stream.calls = stub.PrepareCall(&stream.context, kMethod, &queue_);
     {
       const MutexLock lock(mu_);
@@ -168,7 +178,11 @@ class GrpcLink final : public Link {
     bool ok = false;
     // Writes are begun by whoever asks, so that not all that is under way is counted here.
     while (under_way > 0 || Writing()) {
-      queue_.Next(&tag, &ok);
+      const auto got = queue_.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + kBetweenLooks);
+      if (got == grpc::CompletionQueue::TIMEOUT) {
+        if (!Connected() && Away() > options_.patience) stream.context.TryCancel();
+        continue;
+      }
       switch (static_cast<Event>(reinterpret_cast<std::intptr_t>(tag))) {
         case kStarted:
           --under_way;
@@ -236,7 +250,7 @@ class GrpcLink final : public Link {
             : absl::Status(static_cast<absl::StatusCode>(reply.head.code()), reply.head.message());
     if (reply.head.number() == kHello) {
       TY_RETURN_IF_ERROR(refused);
-      Connected(reply.head.welcome());
+      if (TakeWelcome(reply.head.welcome()) && options_.on_welcome) options_.on_welcome(reply.head.welcome());
       return absl::OkStatus();
     }
     Done done;
@@ -255,8 +269,10 @@ class GrpcLink final : public Link {
     return absl::OkStatus();
   }
 
-  void Connected(const wire::Welcome& welcome) {
+  // True: not for the first time.
+  bool TakeWelcome(const wire::Welcome& welcome) {
     const MutexLock lock(mu_);
+    const bool again = greeted_;
     welcome_ = welcome;
     options_.worker = welcome.worker();
     connected_ = true;
@@ -265,6 +281,7 @@ class GrpcLink final : public Link {
     outbox_.clear();
     for (const auto& [number, pending] : pending_) outbox_.push_back(number);
     WriteNext();
+    return again;
   }
 
   void Disconnect() {

@@ -25,6 +25,8 @@ struct LinkOptions {
   absl::Duration patience = absl::Minutes(10);  // with a master that cannot be reached
   // What it works on; asked on a thread of the link's own.
   std::function<std::vector<std::int64_t>()> holding;
+  // The master was greeted again; likewise. It must not wait for answers.
+  std::function<void(const wire::Welcome&)> on_welcome;
 };
 
 struct Reply {

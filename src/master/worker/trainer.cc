@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
 #include <set>
 #include <thread>
 #include <utility>
@@ -44,20 +45,21 @@ class LinkedTrainer final : public WorkerTrainer {
   }
 
   absl::Status Begin(const WorkerOptions& options) {
-    TY_ASSIGN_OR_RETURN(link_, Link::Connect({.address = options.master,
-                                              .token = options.token,
-                                              .worker = options.index,
-                                              .incarnation = NewIncarnation(),
-                                              .pod = options.pod,
-                                              .patience = options.patience,
-                                              .holding = [this] { return Holding(); }}));
+    TY_ASSIGN_OR_RETURN(
+        link_, Link::Connect({.address = options.master,
+                              .token = options.token,
+                              .worker = options.index,
+                              .incarnation = NewIncarnation(),
+                              .pod = options.pod,
+                              .patience = options.patience,
+                              .holding = [this] { return Holding(); },
+                              .on_welcome = [this](const wire::Welcome& welcome) { OnWelcome(welcome); }}));
     TY_ASSIGN_OR_RETURN(job_, ParseJobSpec(link_->welcome().job()));
     return absl::OkStatus();
   }
 
   const JobSpec& job() const override { return job_; }
   int index() const override { return link_->welcome().worker(); }
-  bool WantsModel() const override { return link_->welcome().offer_model(); }
 
   void Start(Load load) override {
     load_ = std::move(load);
@@ -81,19 +83,13 @@ class LinkedTrainer final : public WorkerTrainer {
     }
   }
 
-  absl::Status Offer(const NamedValues& values, const std::string& update,
-                     const std::string& startup) override {
-    return SendParts(values,
-                     [&](wire::Request& request, std::int64_t offset, std::int64_t total) {
-                       wire::Offer& offer = *request.mutable_offer();
-                       offer.set_offset(offset);
-                       offer.set_total(total);
-                       if (offset > 0) return;
-                       offer.set_update(update);
-                       offer.set_startup(startup);
-                       for (const auto& [name, value] : values) *offer.add_variables() = HeadOf(name, value);
-                     })
-        .status();
+  absl::Status Offer(NamedValues values, std::string update, std::string startup) override {
+    {
+      const MutexLock lock(mu_);
+      offer_ = std::make_shared<const Model>(Model{std::move(values), std::move(update), std::move(startup)});
+    }
+    if (!link_->welcome().offer_model()) return absl::OkStatus();
+    return Await([this](Link::Done done) { StartOffer(std::move(done)); }).status();
   }
 
   absl::StatusOr<PulledModel> Pull(std::int64_t version) override {
@@ -108,22 +104,26 @@ class LinkedTrainer final : public WorkerTrainer {
   }
 
   absl::StatusOr<PushResult> Push(const Batch& batch, Gradient gradient) override {
-    TY_ASSIGN_OR_RETURN(
-        const Reply reply,
-        SendParts(gradient.values, [&](wire::Request& request, std::int64_t offset, std::int64_t total) {
-          wire::Push& push = *request.mutable_push();
-          push.set_task(batch.task.id);
-          push.set_begin(batch.records.begin);
-          push.set_until(batch.records.end);
-          push.set_generation(gradient.generation);
-          push.set_version(gradient.version);
-          push.set_offset(offset);
-          push.set_total(total);
-          push.set_loss(gradient.loss);
-          push.set_pull(gradient.pull);
-          if (offset > 0) return;
-          for (const auto& [name, value] : gradient.values) *push.add_variables() = HeadOf(name, value);
-        }));
+    TY_ASSIGN_OR_RETURN(const Reply reply, Await([&](Link::Done done) {
+                          StartParts(
+                              gradient.values,
+                              [&](wire::Request& request, std::int64_t offset, std::int64_t total) {
+                                wire::Push& push = *request.mutable_push();
+                                push.set_task(batch.task.id);
+                                push.set_begin(batch.records.begin);
+                                push.set_until(batch.records.end);
+                                push.set_generation(gradient.generation);
+                                push.set_version(gradient.version);
+                                push.set_offset(offset);
+                                push.set_total(total);
+                                push.set_loss(gradient.loss);
+                                push.set_pull(gradient.pull);
+                                if (offset > 0) return;
+                                for (const auto& [name, value] : gradient.values)
+                                  *push.add_variables() = HeadOf(name, value);
+                              },
+                              std::move(done));
+                        }));
     const wire::Pushed& pushed = reply.head.pushed();
     PushResult result{.version = pushed.version()};
     switch (pushed.verdict()) {
@@ -237,17 +237,50 @@ class LinkedTrainer final : public WorkerTrainer {
     }
   }
 
-  // All parts at once; the answer to the last.
+  // Waits for the answer to what `start` asks.
+  static absl::StatusOr<Reply> Await(const std::function<void(Link::Done)>& start) {
+    std::promise<absl::StatusOr<Reply>> answer;
+    start([&](absl::StatusOr<Reply> reply) { answer.set_value(std::move(reply)); });
+    return answer.get_future().get();
+  }
+
+  // All parts at once; `done` has the answer to the last.
   template <typename Fill>
-  absl::StatusOr<Reply> SendParts(const NamedValues& values, const Fill& fill) {
+  void StartParts(const NamedValues& values, const Fill& fill, Link::Done done) {
     const std::int64_t total = BytesOf(values);
     for (std::int64_t offset = 0;; offset += ps::kFrameBytes) {
       wire::Request request;
       fill(request, offset, total);
       const bool last = offset + ps::kFrameBytes >= total;
-      if (last) return link_->Ask(std::move(request), PartOf(values, offset));
+      if (last) return link_->Start(std::move(request), PartOf(values, offset), std::move(done));
       link_->Start(std::move(request), PartOf(values, offset), [](const absl::StatusOr<Reply>&) {});
     }
+  }
+
+  // Whatever happens to the answer: another worker may have been faster.
+  void OnWelcome(const wire::Welcome& welcome) {
+    if (welcome.offer_model()) StartOffer([](const absl::StatusOr<Reply>&) {});
+  }
+
+  void StartOffer(Link::Done done) {
+    std::shared_ptr<const Model> model;
+    {
+      const MutexLock lock(mu_);
+      model = offer_;
+    }
+    if (model == nullptr) return done(absl::NotFoundError("there is no model to offer"));
+    StartParts(
+        model->values,
+        [&](wire::Request& request, std::int64_t offset, std::int64_t total) {
+          wire::Offer& offer = *request.mutable_offer();
+          offer.set_offset(offset);
+          offer.set_total(total);
+          if (offset > 0) return;
+          offer.set_update(model->update);
+          offer.set_startup(model->startup);
+          for (const auto& [name, value] : model->values) *offer.add_variables() = HeadOf(name, value);
+        },
+        std::move(done));
   }
 
   absl::StatusOr<PulledModel> PullOnce(std::int64_t version) {
@@ -338,6 +371,13 @@ class LinkedTrainer final : public WorkerTrainer {
     changed_.SignalAll();
   }
 
+  // What is offered.
+  struct Model {
+    NamedValues values;
+    std::string update;
+    std::string startup;
+  };
+
   JobSpec job_;
   std::unique_ptr<Link> link_;
   Load load_;
@@ -346,6 +386,7 @@ class LinkedTrainer final : public WorkerTrainer {
   CondVar changed_;
   std::deque<Batch> ready_ TY_GUARDED_BY(mu_);
   std::set<std::int64_t> held_ TY_GUARDED_BY(mu_);  // tasks
+  std::shared_ptr<const Model> offer_ TY_GUARDED_BY(mu_);
   absl::Status outcome_ TY_GUARDED_BY(mu_);
   WorkerEnd end_ TY_GUARDED_BY(mu_) = WorkerEnd::kOver;
   bool stopping_ TY_GUARDED_BY(mu_) = false;

@@ -63,8 +63,6 @@ class WorkerTrainer {
 
   virtual const JobSpec& job() const = 0;
   virtual int index() const = 0;
-  // The master has no model: Offer() one.
-  virtual bool WantsModel() const = 0;
 
   // Begins to take tasks. Once.
   virtual void Start(Load load) = 0;
@@ -72,9 +70,9 @@ class WorkerTrainer {
   // Stop(). FailedPrecondition: the job has failed; the message says why.
   virtual absl::StatusOr<Batch> Next(WorkerEnd& end) = 0;
 
-  // The values and how they learn: two programs, as bytes.
-  virtual absl::Status Offer(const NamedValues& values, const std::string& update,
-                             const std::string& startup) = 0;
+  // The model's first values and how they learn, two programs as bytes: the master is given them now if it
+  // has no model, and again whenever it has lost it. Before Start().
+  virtual absl::Status Offer(NamedValues values, std::string update, std::string startup) = 0;
   // -1: the newest. Aborted: that version is gone.
   virtual absl::StatusOr<PulledModel> Pull(std::int64_t version) = 0;
   // Gradients of a minibatch, computed with a model. The values stay the caller's, but must not change until
