@@ -70,5 +70,6 @@ void OperatorRows(const Settings& settings, std::vector<Row>& rows);
 void AiJobRows(const Settings& settings, std::vector<Row>& rows);
 void OperatorOnRealRows(const Settings& settings, std::vector<Row>& rows);
 void GraphRows(const Settings& settings, std::vector<Row>& rows);
+void DataRows(const Settings& settings, std::vector<Row>& rows);
 
 }  // namespace trainyard::bench

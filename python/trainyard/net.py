@@ -95,9 +95,9 @@ class Net:
              shuffle_seed: Seed = 0, skip_header: bool = False) -> list[Variable]:
         """The fields of the next batch of records, one variable each.
 
-        Each source is a list of files or globs, by commas; the records of all sources go together by number. Formats
-        are "recordio", "csv", "idx", and "auto": as the file looks. With shuffle_seed 0 records come in the order of
-        the files."""
+        Each source is a list of files, folders or globs, by commas; the records of all sources go together by number.
+        Formats are "recordio", "csv", "idx", and "auto": as the file looks. With shuffle_seed 0 records come in the
+        order of the files."""
         options = _native.ReadOptions(sources, format, batch_size, [native(field) for field in fields], shuffle_seed,
                                       skip_header)
         return [self._made(name) for name in self._net.read(options)]

@@ -39,6 +39,9 @@ class Flags {
   virtual void Argument(const std::string& name, const std::string& help, std::string& bound) = 0;
   virtual void OptionalArgument(const std::string& name, const std::string& help,
                                 std::optional<std::string>& bound) = 0;
+  // All that stand without a flag; one at least.
+  virtual void Arguments(const std::string& name, const std::string& help,
+                         std::vector<std::string>& bound) = 0;
 };
 
 class Command {

@@ -8,6 +8,9 @@
 
 namespace trainyard::cli {
 
+std::unique_ptr<Command> NewDataInspect();
+std::unique_ptr<Command> NewDataVerify();
+std::unique_ptr<Command> NewDataConvert();
 std::unique_ptr<Command> NewKvGet();
 std::unique_ptr<Command> NewKvPut();
 std::unique_ptr<Command> NewKvDel();

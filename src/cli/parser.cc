@@ -72,6 +72,9 @@ class CliFlags final : public Flags {
             name, [&bound](const std::string& value) { bound = value; }, help)
         ->type_name("");
   }
+  void Arguments(const std::string& name, const std::string& help, std::vector<std::string>& bound) override {
+    app_.add_option(name, bound, help)->required()->type_name("");
+  }
 
  private:
   // `parse` returns what is wrong with a text, or nothing.
@@ -195,7 +198,9 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
                format);
 
   const std::map<std::string, std::string> groups = {
-      {"kv", "Look into a store and change it"}, {"node", "Let a node of the cluster fail and come back"}};
+      {"data", "Look at record files, verify and convert them"},
+      {"kv", "Look into a store and change it"},
+      {"node", "Let a node of the cluster fail and come back"}};
   Command* chosen = nullptr;
   for (Command* command : commands) {
     CLI::App& sub = Place(app, *command);

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -13,9 +15,31 @@
 namespace trainyard::data {
 namespace {
 
-bool Exists(const std::string& path) {
+enum class Found : std::uint8_t { kNothing, kFile, kFolder, kOther };
+
+Found Look(const std::string& path) {
   struct stat found{};
-  return ::stat(path.c_str(), &found) == 0;
+  if (::stat(path.c_str(), &found) != 0) return Found::kNothing;
+  if (S_ISDIR(found.st_mode)) return Found::kFolder;
+  return S_ISREG(found.st_mode) ? Found::kFile : Found::kOther;
+}
+
+// Appends the folder's files, but for hidden ones: somebody may still write those.
+absl::Status List(const std::string& folder, std::vector<std::string>& files) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  std::vector<std::string> found;
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string path = entry->path().string();
+    if (!entry->path().filename().string().starts_with('.') && Look(path) == Found::kFile) {
+      found.push_back(path);
+    }
+  }
+  if (error) return ErrnoStatus(error.value(), StrCat("cannot list ", folder));
+  if (found.empty()) return absl::NotFoundError(StrCat("there is no file in the folder ", folder));
+  std::sort(found.begin(), found.end());
+  files.insert(files.end(), found.begin(), found.end());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern) {
@@ -37,12 +61,15 @@ absl::StatusOr<std::vector<std::string>> ExpandPaths(const std::vector<std::stri
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     if (path.empty()) return absl::InvalidArgumentError("the name of a record file is empty");
-    if (Exists(path) || path.find_first_of("*?[") == std::string::npos) {
+    const Found found = Look(path);
+    if (found == Found::kFolder) {
+      TY_RETURN_IF_ERROR(List(path, files));
+    } else if (found != Found::kNothing || path.find_first_of("*?[") == std::string::npos) {
       files.push_back(path);
-      continue;
+    } else {
+      TY_ASSIGN_OR_RETURN(const auto matches, Match(path));
+      files.insert(files.end(), matches.begin(), matches.end());
     }
-    TY_ASSIGN_OR_RETURN(const auto matches, Match(path));
-    files.insert(files.end(), matches.begin(), matches.end());
   }
   return files;
 }

@@ -1,5 +1,7 @@
 #include "data/paths.h"
 
+#include <filesystem>
+
 #include "base/status.h"
 #include "data/data_testing.h"
 #include "gmock/gmock.h"
@@ -26,6 +28,19 @@ TEST(ExpandPaths, TakesAPathThatExistsForItself) {
   WriteBytes(folder / "data[1]", "");
   WriteBytes(folder / "data1", "");
   EXPECT_THAT(ExpandPaths({folder / "data[1]"}).value(), ElementsAre(folder / "data[1]"));
+}
+
+TEST(ExpandPaths, TakesAFolderForItsFilesThatAreNotHidden) {
+  const TempFolder folder;
+  for (const char* name : {"b-10", "b-2", "B", ".draft"}) WriteBytes(folder / name, "");
+  std::filesystem::create_directory(folder / "inner");
+  WriteBytes(folder / "inner/a", "");
+  EXPECT_THAT(ExpandPaths({folder.path(), folder / "inner/"}).value(),
+              ElementsAre(folder / "B", folder / "b-10", folder / "b-2", folder / "inner/a"));
+  std::filesystem::remove(folder / "inner/a");
+  const auto none = ExpandPaths({folder / "inner"});
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Message(none.status()), StrCat("there is no file in the folder ", folder / "inner"));
 }
 
 TEST(ExpandPaths, SaysWhichGlobMatchesNothing) {

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "data/format.h"
 
 namespace trainyard::data {
 
@@ -23,11 +24,14 @@ using RecordVisitor = absl::FunctionRef<absl::Status(std::string_view record)>;
 
 enum class ElementType : std::uint8_t { kUint8, kInt8, kInt16, kInt32, kFloat32, kFloat64 };
 std::size_t BytesOf(ElementType type);
+// "u8", "i32", "f64"...
+std::string_view NameOf(ElementType type);
 
 // What each record of a source consists of, where the format says so.
 struct ItemShape {
   ElementType type = ElementType::kUint8;
   std::vector<std::uint32_t> dims;  // row by row, as they lie in the record; none: one element
+  std::uint64_t Elements() const;
   bool operator==(const ItemShape&) const = default;
 };
 
@@ -59,6 +63,8 @@ class RecordSource {
   virtual std::string Where(std::uint64_t number) const = 0;
   // Null where records have no common shape.
   virtual const ItemShape* Shape() const = 0;
+  // Of all its files; kAuto if they are empty and nobody said what they are.
+  virtual Format format() const = 0;
 };
 
 }  // namespace trainyard::data

@@ -1,7 +1,6 @@
 #include "master/data.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/permutation.h"
 #include "base/status.h"
@@ -12,15 +11,7 @@ namespace trainyard::master {
 
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& source) {
   std::vector<std::string> paths;
-  for (const std::string_view part : Split(source, ',')) {
-    std::string path(part);
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) {
-      while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-      path += "/*";
-    }
-    paths.push_back(std::move(path));
-  }
+  for (const std::string_view path : Split(std::string_view(source), ',')) paths.emplace_back(path);
   return data::ExpandPaths(paths);
 }
 

@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "data/csv/fields.h"
-#include "graph/kernel/whole_number.h"
+#include "data/elements.h"
 
 namespace trainyard::ps {
 namespace {
 
-using data::ElementType;
 using graph::DataType;
 using graph::Tensor;
 
@@ -37,17 +32,6 @@ template <typename T>
 absl::Span<T> RowOf(const RecordField& field, std::int64_t row, absl::Span<Tensor> batch) {
   return batch[field.output].span<T>().subspan(static_cast<std::size_t>(row * field.elements),
                                                static_cast<std::size_t>(field.elements));
-}
-
-// A number as an element.
-bool Store(double number, double scale, float& out) {
-  out = static_cast<float>(number * scale);
-  return true;
-}
-bool Store(double number, double scale, std::int64_t& out) {
-  const std::optional<std::int64_t> whole = graph::WholeNumber(number * scale);
-  out = whole.value_or(0);
-  return whole.has_value();
 }
 
 // Gives fields that begin behind another their beginning; where the last one ends.
@@ -88,7 +72,7 @@ class RawDecoder final : public RecordDecoder {
     std::memcpy(to.data(), from, to.size() * sizeof(T));
     if (field.scale == 1) return absl::OkStatus();
     for (T& number : to) {
-      if (!Store(static_cast<double>(number), field.scale, number)) return TooLarge(field);
+      if (!data::StoreElement(static_cast<double>(number), field.scale, number)) return TooLarge(field);
     }
     return absl::OkStatus();
   }
@@ -96,14 +80,6 @@ class RawDecoder final : public RecordDecoder {
   std::vector<RecordField> fields_;
   std::size_t bytes_ = 0;
 };
-
-// An element of IDX, which is big-endian.
-template <typename T>
-T LoadBig(const char* bytes) {
-  std::array<char, sizeof(T)> reversed;
-  std::reverse_copy(bytes, bytes + sizeof(T), reversed.begin());
-  return std::bit_cast<T>(reversed);
-}
 
 template <typename Element>
 class IdxDecoder final : public RecordDecoder {
@@ -115,7 +91,7 @@ class IdxDecoder final : public RecordDecoder {
         auto& table = tables_.emplace_back();
         for (std::size_t i = 0; i < table.size(); ++i) {
           const auto byte = static_cast<unsigned char>(i);
-          Store(static_cast<double>(std::bit_cast<Element>(byte)), field.scale, table[i]);
+          data::StoreElement(static_cast<double>(std::bit_cast<Element>(byte)), field.scale, table[i]);
         }
       }
     }
@@ -141,7 +117,8 @@ class IdxDecoder final : public RecordDecoder {
   template <typename T>
   static absl::Status Convert(const char* from, const RecordField& field, absl::Span<T> to) {
     for (T& number : to) {
-      if (!Store(static_cast<double>(LoadBig<Element>(from)), field.scale, number)) return TooLarge(field);
+      if (!data::StoreElement(static_cast<double>(data::LoadBig<Element>(from)), field.scale, number))
+        return TooLarge(field);
       from += sizeof(Element);
     }
     return absl::OkStatus();
@@ -155,27 +132,14 @@ absl::StatusOr<std::unique_ptr<RecordDecoder>> MakeIdxDecoder(const data::ItemSh
                                                               std::vector<RecordField> fields) {
   const auto size = static_cast<std::int64_t>(BytesOf(shape.type));
   const std::int64_t end = Place(fields, [&](const RecordField& field) { return field.elements * size; });
-  std::int64_t bytes = size;
-  for (const std::uint32_t dim : shape.dims) bytes *= dim;
+  const std::int64_t bytes = size * static_cast<std::int64_t>(shape.Elements());
   if (end != bytes) return Wrong("its items have ", bytes, " bytes, and the fields take ", end, " of them");
   for (const RecordField& field : fields) {
     if (field.begin % size != 0) return Wrong(field.name, " begins within an element, at byte ", field.begin);
   }
-  switch (shape.type) {
-    case ElementType::kUint8:
-      return std::make_unique<IdxDecoder<std::uint8_t>>(std::move(fields));
-    case ElementType::kInt8:
-      return std::make_unique<IdxDecoder<std::int8_t>>(std::move(fields));
-    case ElementType::kInt16:
-      return std::make_unique<IdxDecoder<std::int16_t>>(std::move(fields));
-    case ElementType::kInt32:
-      return std::make_unique<IdxDecoder<std::int32_t>>(std::move(fields));
-    case ElementType::kFloat32:
-      return std::make_unique<IdxDecoder<float>>(std::move(fields));
-    case ElementType::kFloat64:
-      return std::make_unique<IdxDecoder<double>>(std::move(fields));
-  }
-  return Wrong("its elements are of a type that is not known");
+  return data::WithElementType(shape.type, [&](auto zero) -> std::unique_ptr<RecordDecoder> {
+    return std::make_unique<IdxDecoder<decltype(zero)>>(std::move(fields));
+  });
 }
 
 class CsvDecoder final : public RecordDecoder {
@@ -192,10 +156,11 @@ class CsvDecoder final : public RecordDecoder {
     for (const RecordField& field : fields_) {
       const auto first = static_cast<std::size_t>(field.begin);
       for (std::size_t i = 0; i < static_cast<std::size_t>(field.elements); ++i) {
-        const std::string_view text = Trimmed(columns[first + i]);
-        const bool parsed = field.type == DataType::kFloat32
-                                ? Parse(text, field.scale, RowOf<float>(field, row, batch)[i])
-                                : Parse(text, field.scale, RowOf<std::int64_t>(field, row, batch)[i]);
+        const std::string_view text = columns[first + i];
+        const bool parsed =
+            field.type == DataType::kFloat32
+                ? data::ParseElement(text, field.scale, RowOf<float>(field, row, batch)[i])
+                : data::ParseElement(text, field.scale, RowOf<std::int64_t>(field, row, batch)[i]);
         if (!parsed)
           return Wrong("column ", first + i + 1, " is \"", Shortened(Escaped(text), 40), "\", which is no ",
                        graph::Name(field.type), " for ", field.name);
@@ -205,52 +170,6 @@ class CsvDecoder final : public RecordDecoder {
   }
 
  private:
-  static std::string_view Trimmed(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
-    return text;
-  }
-
-  template <typename Number>
-  static std::optional<Number> ParseFloat(std::string_view text) {
-    Number number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    // Too close to zero to be told from it is zero.
-    const bool tiny = error == std::errc::result_out_of_range && IsTiny(text);
-    if (end != text.data() + text.size() || (error != std::errc() && !tiny)) return std::nullopt;
-    if (!std::isfinite(number)) return std::nullopt;
-    return tiny ? 0 : number;
-  }
-
-  static bool IsTiny(std::string_view text) {
-    const std::size_t exponent = text.find_first_of("eE");
-    return exponent != std::string_view::npos && text.substr(exponent + 1).starts_with('-');
-  }
-
-  static bool Parse(std::string_view text, double scale, float& out) {
-    if (scale == 1) {
-      const std::optional<float> number = ParseFloat<float>(text);
-      out = number.value_or(0);
-      return number.has_value();
-    }
-    const std::optional<double> number = ParseFloat<double>(text);
-    return number && Store(*number, scale, out) && std::isfinite(out);
-  }
-
-  static bool Parse(std::string_view text, double scale, std::int64_t& out) {
-    if (scale == 1) {
-      if (const auto whole = ParseNumber<std::int64_t>(text)) {
-        out = *whole;
-        return true;
-      }
-    }
-    // "3.0" is a 3.
-    const std::optional<double> number = ParseFloat<double>(text);
-    if (!number || (scale == 1 && *number != std::trunc(*number))) return false;
-    return Store(*number, scale, out);
-  }
-
   std::vector<RecordField> fields_;
   std::size_t columns_ = 0;
   data::CsvFields splitter_;
@@ -258,21 +177,19 @@ class CsvDecoder final : public RecordDecoder {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RecordDecoder>> MakeRecordDecoder(data::Format format,
-                                                                 const data::RecordSource& source,
+absl::StatusOr<std::unique_ptr<RecordDecoder>> MakeRecordDecoder(const data::RecordSource& source,
                                                                  std::vector<RecordField> fields) {
-  switch (format) {
+  switch (source.format()) {
     case data::Format::kCsv:
       return std::make_unique<CsvDecoder>(std::move(fields));
     case data::Format::kIdx:
       if (source.Shape() == nullptr) return Wrong("it has no items");
       return MakeIdxDecoder(*source.Shape(), std::move(fields));
     case data::Format::kRecordIo:
-      return std::make_unique<RawDecoder>(std::move(fields));
-    case data::Format::kAuto:
+    case data::Format::kAuto:  // there are no records
       break;
   }
-  return Wrong("its format is not known");
+  return std::make_unique<RawDecoder>(std::move(fields));
 }
 
 }  // namespace trainyard::ps

@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "data/open.h"
 #include "data/record_source.h"
 #include "graph/kernel/tensor.h"
 
@@ -41,8 +40,7 @@ class RecordDecoder {
 //   of numbers; there may be more than the fields use
 // An i64 that a scale gives a fraction loses it. InvalidArgument: the fields and the source do not go
 // together.
-absl::StatusOr<std::unique_ptr<RecordDecoder>> MakeRecordDecoder(data::Format format,
-                                                                 const data::RecordSource& source,
+absl::StatusOr<std::unique_ptr<RecordDecoder>> MakeRecordDecoder(const data::RecordSource& source,
                                                                  std::vector<RecordField> fields);
 
 }  // namespace trainyard::ps

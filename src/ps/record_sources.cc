@@ -5,10 +5,8 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "data/file_bytes.h"
 #include "data/open.h"
 #include "data/paths.h"
-#include "data/recordio/layout.h"
 #include "graph/op/check.h"
 
 namespace trainyard::ps {
@@ -62,18 +60,6 @@ absl::StatusOr<std::vector<std::string>> PathsOf(const std::string& source) {
   return data::ExpandPaths(paths);
 }
 
-// What files are that were opened without saying: IDX has shapes, and RecordIO begins as it does.
-absl::StatusOr<data::Format> Detect(const data::RecordSource& records,
-                                    const std::vector<std::string>& paths) {
-  if (records.Shape() != nullptr) return data::Format::kIdx;
-  for (const std::string& path : paths) {
-    TY_ASSIGN_OR_RETURN(const auto bytes, data::FileBytes::Map(path));
-    if (bytes->view().empty()) continue;
-    return data::LooksLikeRecordIo(bytes->view()) ? data::Format::kRecordIo : data::Format::kCsv;
-  }
-  return data::Format::kRecordIo;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RecordSources>> RecordSources::Open(const graph::Op& given) {
@@ -108,15 +94,13 @@ absl::Status RecordSources::OpenSource(const graph::Op& read, std::size_t number
   Source& source = sources_.emplace_back();
   source.name = read.StringList("sources")[number];
   if (fields.empty()) return Wrong("no field comes from source ", number, ", ", source.name);
-  absl::StatusOr<data::Format> format = data::ParseFormat(read.String("format"));
+  const absl::StatusOr<data::Format> format = data::ParseFormat(read.String("format"));
   if (!format.ok()) return Annotate(format.status(), "read");
   TY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsOf(source.name));
   const data::OpenOptions options{.format = *format, .csv = {.header = read.Bool("skip_header")}};
   TY_ASSIGN_OR_RETURN(source.records, data::OpenRecords(paths, options));
-  if (*format == data::Format::kAuto) format = Detect(*source.records, paths);
-  if (!format.ok()) return format.status();
   source.cursor = source.records->NewCursor();
-  auto decoder = MakeRecordDecoder(*format, *source.records, std::move(fields));
+  auto decoder = MakeRecordDecoder(*source.records, std::move(fields));
   if (!decoder.ok()) return Annotate(decoder.status(), StrCat("read: ", source.name));
   source.decoder = *std::move(decoder);
   return absl::OkStatus();

@@ -17,10 +17,12 @@
 #include "data/csv/fields.h"
 #include "data/csv/lines.h"
 #include "data/endian.h"
+#include "data/field_spec.h"
 #include "data/idx/file.h"
 #include "data/recordio/chunk.h"
 #include "data/recordio/index.h"
 #include "data/recordio/snappy_block.h"
+#include "data/recordio/verifier.h"
 #include "data/scratch.h"
 
 namespace trainyard::data {
@@ -43,6 +45,22 @@ Records ReadChunks(std::string_view file) {
   }
   TY_CHECK(scratch.unpacked.capacity() <= kMost + kSnappySlop, "no more is unpacked than is allowed");
   return records;
+}
+
+// A file is without damage to whoever goes through all of it, if and only if it can be read to its end.
+void Verify(std::string_view file) {
+  ChunkVerifier verifier(file, kMost);
+  bool damaged = false;
+  while (!verifier.done()) {
+    const std::uint64_t begin = verifier.offset();
+    damaged |= !verifier.Next().ok();
+    TY_CHECK(verifier.offset() > begin && verifier.offset() <= file.size(), "it comes to an end");
+  }
+  const auto chunks = IndexChunks(file, kMost);
+  const Records records = ReadChunks(file);
+  const bool readable = chunks.ok() && records.size() == (chunks->empty() ? 0 : chunks->back().end);
+  TY_CHECK(readable != damaged, "damage is what cannot be read");
+  TY_CHECK(damaged || verifier.records() == records.size(), "what is whole is counted");
 }
 
 void WriteAndRead(const Records& records) {
@@ -137,6 +155,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (data[0]) {
     case 'r':
       WriteAndRead(ReadChunks(rest));
+      break;
+    case 'v':
+      Verify(rest);
+      break;
+    case 'f':
+      (void)ParseFieldSpecs(rest);
       break;
     case 'k':
       Chunk(rest);

@@ -69,17 +69,22 @@ void Advance(CsvIndex::Place& place, const CsvLine& line) {
   place.line += line.breaks;
 }
 
+CsvIndex::Place CsvBegin(std::string_view text) {
+  return {.offset = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0};
+}
+
+absl::Status NeverClosed(const CsvIndex::Place& place) {
+  return DamageAt(place.offset, StrCat("a quote is opened in the record of line ", place.line,
+                                       " and never closed: close it, or turn quotes off"));
+}
+
 absl::StatusOr<CsvIndex> CsvIndex::Build(std::string_view text, const CsvOptions& options) {
   CsvIndex index;
-  Place at;
-  if (text.starts_with(kByteOrderMark)) at.offset = kByteOrderMark.size();
+  Place at = CsvBegin(text);
   bool header = options.header;
   while (at.offset < text.size()) {
     const CsvLine line = FindLine(text, at.offset, options);
-    if (!line.closed) {
-      return DamageAt(at.offset, StrCat("a quote is opened in the record of line ", at.line,
-                                        " and never closed: close it, or turn quotes off"));
-    }
+    if (!line.closed) return NeverClosed(at);
     if (!header && at.record % kStride == 0) index.places_.push_back(at);
     Advance(at, line);
     if (std::exchange(header, false)) at.record = 0;

@@ -51,6 +51,12 @@ class CsvIndex {
   std::uint64_t count_ = 0;
 };
 
+// Where the first line begins.
+CsvIndex::Place CsvBegin(std::string_view text);
+
+// A quote is opened in the record there, and never closed.
+absl::Status NeverClosed(const CsvIndex::Place& place);
+
 // Goes on from one record to the next.
 void Advance(CsvIndex::Place& place, const CsvLine& line);
 

@@ -130,18 +130,21 @@ absl::Status LoadedChunk::UnpackFrames(std::string_view packed, const ChunkHeade
   std::size_t done = 0;
   SnappyFrame frame;
   SnappyFrameReader frames(packed);
+  SnappyUnpacker unpacker(scratch_.aside);
   while (frames.Next(frame)) {
     // Most chunks are as large as the one before, and the sizes of their frames need not be added up.
     if (done + frame.block.unpacked + kSnappySlop > out.capacity()) {
       TY_ASSIGN_OR_RETURN(const std::uint64_t rest, UnpackedSize(frames));
       const std::uint64_t total = done + frame.block.unpacked + rest;
       if (total > max_bytes) return TooLarge(total, max_bytes);
+      TY_RETURN_IF_ERROR(unpacker.Flush());  // it knows where bytes are to be
       out.Reserve(total + kSnappySlop, done);
     }
-    TY_RETURN_IF_ERROR(data::Unpack(frame, out.data() + done));
+    TY_RETURN_IF_ERROR(unpacker.Add(frame, out.data() + done));
     done += frame.block.unpacked;
-    walk.Advance(out.data(), done);
+    if (unpacker.empty()) walk.Advance(out.data(), done);
   }
+  TY_RETURN_IF_ERROR(unpacker.Flush());
   TY_RETURN_IF_ERROR(frames.status());
   if (done > max_bytes) return TooLarge(done, max_bytes);
   payload_ = out.data();

@@ -31,6 +31,28 @@ absl::StatusOr<ChunkHeader> ParseFields(const char* bytes, std::uint64_t offset)
 
 }  // namespace
 
+std::string_view NameOf(Layout layout) { return layout == Layout::kNew ? "new" : "old"; }
+
+std::string_view NameOf(Compressor compressor) {
+  switch (compressor) {
+    case Compressor::kNone:
+      return "none";
+    case Compressor::kSnappy:
+      return "snappy";
+    case Compressor::kGzip:
+      break;
+  }
+  return "gzip";
+}
+
+absl::StatusOr<Compressor> ParseCompressor(std::string_view name) {
+  for (const auto compressor : {Compressor::kNone, Compressor::kSnappy, Compressor::kGzip}) {
+    if (NameOf(compressor) == name) return compressor;
+  }
+  return absl::InvalidArgumentError(
+      StrCat("unknown compressor '", name, "': there are none, snappy and gzip"));
+}
+
 bool LooksLikeRecordIo(std::string_view bytes) {
   return bytes.size() >= 4 && LoadLittle32(bytes.data()) == kRecordIoMagic;
 }

@@ -31,6 +31,10 @@ inline constexpr std::uint64_t kMaxChunkBytes = 256
 
 enum class Layout : std::uint8_t { kNew, kOld };
 enum class Compressor : std::uint8_t { kNone, kSnappy, kGzip };
+// "new", "old"; "none", "snappy", "gzip".
+std::string_view NameOf(Layout layout);
+std::string_view NameOf(Compressor compressor);
+absl::StatusOr<Compressor> ParseCompressor(std::string_view name);
 
 struct ChunkHeader {
   Layout layout = Layout::kNew;

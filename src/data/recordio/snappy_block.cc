@@ -98,6 +98,68 @@ void CopyBack(std::size_t distance, std::size_t size, char* to) {
   }
 }
 
+// How far a block is unpacked.
+struct Unpacking {
+  Unpacking(const SnappyBlock& block, char* room)
+      : in(block.body.data()),
+        in_end(in + block.body.size()),
+        out(room),
+        to(room),
+        to_end(room + block.unpacked) {}
+
+  const char* in;
+  const char* const in_end;
+  char* const out;
+  char* to;
+  char* const to_end;
+};
+
+// One element that is long, or a copy of what it writes itself.
+[[gnu::always_inline]] inline bool UnpackLong(const Element& element, std::uint32_t number, Unpacking& at) {
+  const std::size_t distance = std::size_t{number} + element.far;
+  std::size_t size = element.size;
+  at.in += 1 + element.behind;
+  if (at.in > at.in_end) return false;
+  if (size == 0) size = number + std::size_t{1};
+  if (size > static_cast<std::size_t>(at.to_end - at.to)) return false;
+  if (element.copy == 0) {
+    if (size > static_cast<std::size_t>(at.in_end - at.in)) return false;
+    size <= 64 ? CopySteps(at.in, at.to) : static_cast<void>(std::memcpy(at.to, at.in, size));
+    at.in += size;
+  } else {
+    if (distance == 0 || distance > static_cast<std::size_t>(at.to - at.out)) return false;
+    CopyBack(distance, size, at.to);
+  }
+  at.to += size;
+  return true;
+}
+
+// The next element; there is one. False if it is damaged.
+[[gnu::always_inline]] inline bool UnpackElement(Unpacking& at) {
+  const Element& element = kElements[ByteAt(at.in, 0)];
+  const std::uint32_t number = LoadLittle32(at.in + 1) & kMasks[element.behind];
+  const std::size_t distance = std::size_t{number} + element.far;
+  const std::size_t size = element.size;
+  // Both kinds in one way as far as it goes: which of them comes next is what a processor cannot guess.
+  if (size - 1 >= 16 || size > distance) [[unlikely]]
+    return UnpackLong(element, number, at);
+  const char* const next = at.in + element.advance;
+  if (next > at.in_end || size > static_cast<std::size_t>(at.to_end - at.to)) return false;
+  const auto copied = static_cast<std::uintptr_t>(std::intptr_t{element.copy});
+  if ((distance & copied) > static_cast<std::size_t>(at.to - at.out)) return false;
+  CopyStep<16>(Choose(copied, at.to, distance, at.in + 1), at.to);
+  at.in = next;
+  at.to += size;
+  return true;
+}
+
+inline bool Finish(Unpacking& at) {
+  while (at.in < at.in_end) {
+    if (!UnpackElement(at)) return false;
+  }
+  return at.to == at.to_end;
+}
+
 }  // namespace
 
 bool ParseSnappyBlock(std::string_view packed, SnappyBlock& block) {
@@ -113,41 +175,17 @@ bool ParseSnappyBlock(std::string_view packed, SnappyBlock& block) {
 }
 
 bool UnpackSnappyBlock(const SnappyBlock& block, char* out) {
-  const char* in = block.body.data();
-  const char* const in_end = in + block.body.size();
-  char* to = out;
-  char* const to_end = out + block.unpacked;
-  while (in < in_end) {
-    const Element& element = kElements[ByteAt(in, 0)];
-    const std::uint32_t number = LoadLittle32(in + 1) & kMasks[element.behind];
-    const std::size_t distance = std::size_t{number} + element.far;
-    std::size_t size = element.size;
-    // Both kinds in one way as far as it goes: which of them comes next is what a processor cannot guess.
-    if (size - 1 < 16 && size <= distance) [[likely]] {
-      const char* const next = in + element.advance;
-      if (next > in_end || size > static_cast<std::size_t>(to_end - to)) return false;
-      const auto copied = static_cast<std::uintptr_t>(std::intptr_t{element.copy});
-      if ((distance & copied) > static_cast<std::size_t>(to - out)) return false;
-      CopyStep<16>(Choose(copied, to, distance, in + 1), to);
-      in = next;
-      to += size;
-      continue;
-    }
-    in += 1 + element.behind;
-    if (in > in_end) return false;
-    if (size == 0) size = number + std::size_t{1};
-    if (size > static_cast<std::size_t>(to_end - to)) return false;
-    if (element.copy == 0) {
-      if (size > static_cast<std::size_t>(in_end - in)) return false;
-      size <= 64 ? CopySteps(in, to) : static_cast<void>(std::memcpy(to, in, size));
-      in += size;
-    } else {
-      if (distance == 0 || distance > static_cast<std::size_t>(to - out)) return false;
-      CopyBack(distance, size, to);
-    }
-    to += size;
+  Unpacking at(block, out);
+  return Finish(at);
+}
+
+bool UnpackSnappyBlocks(const SnappyBlock& one, char* out_one, const SnappyBlock& two, char* out_two) {
+  Unpacking first(one, out_one);
+  Unpacking second(two, out_two);
+  while (first.in < first.in_end && second.in < second.in_end) {
+    if (!UnpackElement(first) || !UnpackElement(second)) return false;
   }
-  return to == to_end;
+  return Finish(first) && Finish(second);
 }
 
 }  // namespace trainyard::data

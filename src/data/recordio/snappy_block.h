@@ -26,4 +26,8 @@ bool ParseSnappyBlock(std::string_view packed, SnappyBlock& block);
 // Writes block.unpacked bytes. False if the block is damaged; then they are anything.
 bool UnpackSnappyBlock(const SnappyBlock& block, char* out);
 
+// The same of two at once, each to a place of its own. Where an element ends is known only when the one
+// before it has been read, and while a processor waits for one block it can go on with the other.
+bool UnpackSnappyBlocks(const SnappyBlock& one, char* out_one, const SnappyBlock& two, char* out_two);
+
 }  // namespace trainyard::data

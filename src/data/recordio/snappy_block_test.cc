@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/text.h"
 #include "data/data_testing.h"
 #include "gtest/gtest.h"
 #include "rapidcheck/gtest.h"
@@ -12,15 +13,37 @@
 namespace trainyard::data {
 namespace {
 
+std::string Pack(const std::string& text) {
+  std::string packed;
+  snappy::Compress(text.data(), text.size(), &packed);
+  return packed;
+}
+
 // With exactly the room that is promised around it, and nothing written beyond.
 std::optional<std::string> Unpack(std::string packed) {
   const std::size_t size = packed.size();
   packed.append(kSnappySlop, 'p');
   SnappyBlock block;
   if (!ParseSnappyBlock(std::string_view(packed).substr(0, size), block)) return std::nullopt;
-  std::string out(block.unpacked + kSnappySlop + 8, 'o');
-  if (!UnpackSnappyBlock(block, out.data())) return std::nullopt;
+  const std::string room(block.unpacked + kSnappySlop + 8, 'o');
+  std::string out = room;
+  const bool good = UnpackSnappyBlock(block, out.data());
   EXPECT_EQ(out.substr(block.unpacked + kSnappySlop), "oooooooo");
+  // Beside a short one and beside itself, it is the same.
+  const std::string other_packed = StrCat(Pack("other"), std::string(kSnappySlop, 'p'));
+  SnappyBlock other;
+  EXPECT_TRUE(
+      ParseSnappyBlock(std::string_view(other_packed).substr(0, other_packed.size() - kSnappySlop), other));
+  std::string first = room;
+  std::string second = room;
+  std::string third(5 + kSnappySlop, 'o');
+  EXPECT_EQ(UnpackSnappyBlocks(block, first.data(), block, second.data()), good);
+  EXPECT_TRUE(!good || (first.substr(0, block.unpacked) == out.substr(0, block.unpacked) && first == second));
+  EXPECT_EQ(UnpackSnappyBlocks(other, third.data(), block, first.data()), good);
+  EXPECT_EQ(UnpackSnappyBlocks(block, second.data(), other, third.data()), good);
+  EXPECT_EQ(first.substr(block.unpacked + kSnappySlop), "oooooooo");
+  if (!good) return std::nullopt;
+  EXPECT_EQ(third.substr(0, 5), "other");
   out.resize(block.unpacked);
   return out;
 }
@@ -29,12 +52,6 @@ std::optional<std::string> UnpackByLibrary(const std::string& packed) {
   std::string out;
   if (!snappy::Uncompress(packed.data(), packed.size(), &out)) return std::nullopt;
   return out;
-}
-
-std::string Pack(const std::string& text) {
-  std::string packed;
-  snappy::Compress(text.data(), text.size(), &packed);
-  return packed;
 }
 
 TEST(SnappyBlock, RepeatsWhatItHasJustWrittenForEveryDistanceAndSize) {

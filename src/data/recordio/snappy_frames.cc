@@ -73,16 +73,35 @@ bool SnappyFrameReader::Fail(std::string_view what) {
   return false;
 }
 
-absl::Status Unpack(const SnappyFrame& frame, char* out) {
-  const std::size_t size = frame.block.unpacked;
-  if (frame.packed) {
-    if (!UnpackSnappyBlock(frame.block, out)) return absl::DataLossError("a snappy frame cannot be unpacked");
-  } else {
-    std::memcpy(out, frame.block.body.data(), size);
+absl::Status SnappyUnpacker::Add(const SnappyFrame& frame, char* out) {
+  frames_[held_] = {.frame = frame, .out = out};
+  if (frame.packed) (first_ == kNone ? first_ : second_) = held_;
+  ++held_;
+  return second_ != kNone || held_ == kMostHeld ? Flush() : absl::OkStatus();
+}
+
+// What is written behind the first block by its last steps is not yet there, so it may be anything; the
+// second block is therefore unpacked elsewhere.
+bool SnappyUnpacker::UnpackBlocks() {
+  if (first_ == kNone) return true;
+  const Held& first = frames_[first_];
+  if (second_ == kNone) return UnpackSnappyBlock(first.frame.block, first.out);
+  aside_.Reserve(kMaxFrameBytes + kSnappySlop);
+  return UnpackSnappyBlocks(first.frame.block, first.out, frames_[second_].frame.block, aside_.data());
+}
+
+absl::Status SnappyUnpacker::Flush() {
+  if (!UnpackBlocks()) return absl::DataLossError("a snappy frame cannot be unpacked");
+  for (std::size_t i = 0; i < held_; ++i) {
+    const auto& [frame, out] = frames_[i];
+    const std::size_t size = frame.block.unpacked;
+    if (i != first_) std::memcpy(out, i == second_ ? aside_.data() : frame.block.body.data(), size);
+    if (MaskedChecksum({out, size}) != frame.checksum) {
+      return absl::DataLossError("the checksum of a snappy frame does not match");
+    }
   }
-  if (MaskedChecksum({out, size}) != frame.checksum) {
-    return absl::DataLossError("the checksum of a snappy frame does not match");
-  }
+  held_ = 0;
+  first_ = second_ = kNone;
   return absl::OkStatus();
 }
 

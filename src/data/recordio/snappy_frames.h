@@ -2,12 +2,14 @@
 // 64 KiB (unpacked), each with its own checksum.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "data/recordio/snappy_block.h"
+#include "data/scratch.h"
 
 namespace trainyard::data {
 
@@ -42,9 +44,36 @@ class SnappyFrameReader {
   absl::Status status_;
 };
 
-// Writes frame.block.unpacked bytes; it may read and write kSnappySlop bytes more. DataLoss: damaged, or the
-// checksum is another one.
-absl::Status Unpack(const SnappyFrame& frame, char* out);
+// Unpacks frames to one behind the other, two at a time where it can.
+class SnappyUnpacker {
+ public:
+  // `aside` outlives it, and is used by nobody else.
+  explicit SnappyUnpacker(ByteBuffer& aside) : aside_(aside) {}
+
+  // The frame's bytes are to be at `out`, which is behind those of the frames before; kSnappySlop bytes more
+  // may be read and written there. They may come only with the next frame or Flush(), and are verified then.
+  // DataLoss: damaged, or a checksum is another one; no more is to be added then.
+  absl::Status Add(const SnappyFrame& frame, char* out);
+  absl::Status Flush();
+  // Whether all that was added is unpacked.
+  bool empty() const { return held_ == 0; }
+
+ private:
+  struct Held {
+    SnappyFrame frame;
+    char* out = nullptr;
+  };
+  static constexpr std::size_t kMostHeld = 8;
+  static constexpr std::size_t kNone = kMostHeld;
+
+  bool UnpackBlocks();
+
+  ByteBuffer& aside_;
+  std::array<Held, kMostHeld> frames_;
+  std::size_t held_ = 0;
+  std::size_t first_ = kNone;   // of those that are packed
+  std::size_t second_ = kNone;  // likewise; it is the last one
+};
 
 // Every stream begins with this.
 void AppendSnappyMark(std::string& out);

@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr std::size_t kMostUnpacked = 1 << 18;
 constexpr std::string_view kMark = "ff060000734e61507059";
 
 std::string Stream(std::string_view frames) { return FromHex(StrCat(kMark, frames)); }
@@ -19,14 +20,30 @@ std::string Stream(std::string_view frames) { return FromHex(StrCat(kMark, frame
 absl::StatusOr<std::string> UnpackAll(const std::string& stream) {
   const std::string room = stream + std::string(kSnappySlop, 'x');
   SnappyFrameReader frames(std::string_view(room).substr(0, stream.size()));
-  std::string text;
-  for (SnappyFrame frame; frames.Next(frame);) {
-    const std::size_t start = text.size();
-    text.resize(start + frame.block.unpacked + kSnappySlop);
-    TY_RETURN_IF_ERROR(Unpack(frame, text.data() + start));
-    text.resize(start + frame.block.unpacked);
+  std::string text(kMostUnpacked + kSnappySlop, '\0');
+  std::size_t size = 0;
+  ByteBuffer aside;
+  SnappyUnpacker unpacker(aside);
+  for (SnappyFrame frame; frames.Next(frame); size += frame.block.unpacked) {
+    TY_RETURN_IF_ERROR(unpacker.Add(frame, text.data() + size));
   }
+  TY_RETURN_IF_ERROR(unpacker.Flush());
+  EXPECT_TRUE(unpacker.empty());
   TY_RETURN_IF_ERROR(frames.status());
+  text.resize(size);
+  return text;
+}
+
+// Packed and stored frames, as the letters say.
+std::string Mixed(std::string_view kinds, std::string& stream) {
+  std::string text;
+  AppendSnappyMark(stream);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    std::string part(kinds[i] == 'p' ? 500 + i : i % 7, static_cast<char>('a' + i % 26));
+    if (kinds[i] == 'p') part += StrCat("frame ", i);
+    AppendSnappyFrames(part, stream);
+    text += part;
+  }
   return text;
 }
 
@@ -67,6 +84,26 @@ TEST(SnappyFrames, SkipPaddingAndFurtherMarksAndWhatIsReserved) {
   const std::string stream = Stream(
       StrCat("010900008aeeb9be48656c6c6f", "fe02000000aa", "80000000", kMark, "010900008aeeb9be48656c6c6f"));
   EXPECT_EQ(UnpackAll(stream).value(), "HelloHello");
+}
+
+TEST(SnappyFrames, AreUnpackedInWhateverOrderTheirKindsCome) {
+  for (const char* kinds : {"", "p", "s", "pp", "ps", "sp", "ppp", "spsp", "pspsps", "ssssssssss",
+                            "pssssssssssp", "sssssssppsssssssspp", "ppppppppppppppppppp"}) {
+    std::string stream;
+    const std::string text = Mixed(kinds, stream);
+    EXPECT_EQ(UnpackAll(stream).value(), text) << kinds;
+  }
+}
+
+TEST(SnappyFrames, AreVerifiedEachOnItsOwn) {
+  std::string good;
+  const std::string text = Mixed("spspp", good);
+  for (std::size_t at = kMark.size() / 2; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    // A copy of the same bytes from elsewhere is no damage.
+    EXPECT_EQ(UnpackAll(bad).value_or(text), text) << at;
+  }
 }
 
 TEST(SnappyFrames, SayWhatIsWrong) {

@@ -88,7 +88,10 @@ absl::Status RecordIoWriter::Write(std::string_view record) {
 }
 
 absl::Status RecordIoWriter::Flush() {
-  if (!chunk_.empty()) broken_ = WriteAll(file_.get(), chunk_.Finish(), draft_);
+  if (chunk_.empty()) return absl::OkStatus();
+  const std::string_view chunk = chunk_.Finish();
+  broken_ = WriteAll(file_.get(), chunk, draft_);
+  if (broken_.ok()) written_bytes_ += chunk.size();
   return broken_;
 }
 

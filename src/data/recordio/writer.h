@@ -44,6 +44,9 @@ class RecordIoWriter {
   // last call.
   absl::Status Close();
 
+  // Of the file as it is now: what was added last may not be in it yet.
+  std::uint64_t written_bytes() const { return written_bytes_; }
+
  private:
   RecordIoWriter(std::string path, std::string draft, Fd file, RecordIoWriterOptions options);
   absl::Status Flush();
@@ -54,6 +57,7 @@ class RecordIoWriter {
   Fd file_;
   const std::uint64_t max_chunk_bytes_;
   ChunkEncoder chunk_;
+  std::uint64_t written_bytes_ = 0;
   absl::Status broken_;
 };
 

@@ -115,7 +115,7 @@ struct Field {
 };
 struct ReadOptions {
   std::vector<std::string>
-      sources;  // each a list of files or globs, by commas; their records go together by number
+      sources;  // each of files, folders or globs, by commas; their records go together by number
   std::string format = "auto";  // recordio, csv, idx
   std::int64_t batch_size = 1;
   std::vector<Field> fields;

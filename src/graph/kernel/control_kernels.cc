@@ -15,9 +15,9 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/whole_number.h"
 #include "graph/kernel/kernel.h"
 #include "graph/kernel/tensor_file.h"
-#include "graph/kernel/whole_number.h"
 #include "graph/op/check.h"
 
 namespace trainyard::graph {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/whole_number.h"
 #include "graph/kernel/elementwise.h"
 #include "graph/kernel/kernel.h"
 #include "graph/kernel/random_block.h"
-#include "graph/kernel/whole_number.h"
 
 namespace trainyard::graph {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/whole_number.h"
 #include "graph/kernel/kernel.h"
 #include "graph/kernel/sparse.h"
 #include "graph/kernel/threads.h"
 #include "graph/kernel/transpose.h"
 #include "graph/kernel/vector.h"
-#include "graph/kernel/whole_number.h"
 
 namespace trainyard::graph {
 namespace {

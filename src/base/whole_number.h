@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace trainyard::graph {
+namespace trainyard {
 
 // Without its fraction; none if it is no number, or one that 64 bits do not hold.
 inline std::optional<std::int64_t> WholeNumber(double value) {
@@ -12,4 +12,4 @@ inline std::optional<std::int64_t> WholeNumber(double value) {
   return static_cast<std::int64_t>(value);
 }
 
-}  // namespace trainyard::graph
+}  // namespace trainyard
