@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
       {"store", EmbeddedStoreRows}, {"watches", WatchRows},   {"etcd", EtcdRows},
       {"client", ClientRows},       {"cluster", ClusterRows}, {"pods", PodRows},
       {"operator", OperatorRows},   {"aijob", AiJobRows},     {"operator-real", OperatorOnRealRows},
-      {"graph", GraphRows},         {"data", DataRows}};
+      {"graph", GraphRows},         {"data", DataRows},       {"elastic", ElasticRows}};
   Settings settings;
   settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
   std::vector<std::string> wanted;
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     } else {
       std::cerr << "unknown argument '" << argv[i]
                 << "': there are --quick, --check, --part "
-                   "store|watches|etcd|client|cluster|pods|operator|aijob|operator-real|graph|data, "
+                   "store|watches|etcd|client|cluster|pods|operator|aijob|operator-real|graph|data|elastic, "
                    "--json FILE, "
                    "--folder FOLDER, "
                    "--trainyard PROGRAM\n";

@@ -82,7 +82,7 @@ class MasterCommand final : public Command {
     if (!once_ && Variable(kChildVariable).empty()) return Keep();
     // Whoever keeps this process is not survived by it: two masters of one job would be in each other's way.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ps::TuneProcess();
+    ps::TuneProcess(ps::Connections::kMany);
     SignalStopper stopper;
     absl::Status ended = stopper.Run([this](const auto& on_running) { return Serve(on_running); });
     if (!ended.ok()) WriteTerminationLog(Message(ended));

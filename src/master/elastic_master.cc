@@ -126,7 +126,7 @@ absl::Status ElasticMaster::TakeOver() {
   switch (spec_.kind) {
     case JobKind::kTrain:
       phase_ = Phase::kTraining;
-      return BeginTraining();
+      return spec_.tasks_only ? BeginTasks() : BeginTraining();
     case JobKind::kEvaluate:
       phase_ = Phase::kEvaluating;
       break;
@@ -171,6 +171,14 @@ absl::Status ElasticMaster::BeginTraining() {
     TY_RETURN_IF_ERROR(model->Start({}));
   }
   if (model != nullptr) learner_->Take(std::move(model));
+  return absl::OkStatus();
+}
+
+// Without a model nothing was lost with the master before this one: all goes on, also what workers have.
+absl::Status ElasticMaster::BeginTasks() {
+  constexpr tasks::Kind kKind = tasks::Kind::kTraining;
+  if (queue().Find(kKind) == nullptr) Do(tasks::Begin{.kind = kKind, .options = OptionsOf(kKind)});
+  model_ready_ = true;
   return absl::OkStatus();
 }
 
@@ -235,6 +243,7 @@ void ElasticMaster::DoWhatIsDue() {
       Release(index);
       workers_.erase(index);
     }
+    EndHungTasks();
     if (!gone.empty()) GoOn();
     if (IsDueByTime()) WantEvaluation();
     const bool over = phase_ == Phase::kComplete || phase_ == Phase::kFailed;
@@ -251,6 +260,23 @@ void ElasticMaster::DoWhatIsDue() {
   }
   if (checkpoint) WriteCheckpoint(false);
   log->Tend();
+}
+
+// A worker that lives and makes no progress is no better than one that is gone.
+void ElasticMaster::EndHungTasks() {
+  if (spec_.task_timeout <= absl::ZeroDuration()) return;
+  const SteadyTime now = Clock::System().Steady();
+  for (auto& [index, worker] : workers_) {
+    if (worker.session == nullptr || now - worker.active < spec_.task_timeout) continue;
+    const std::vector<tasks::Task> tasks = queue().TasksOf(index);
+    if (tasks.empty()) continue;
+    log::Warn("a worker makes no progress, and its stream is ended",
+              {{"worker", index}, {"pod", worker.pod}, {"records", tasks::Describe(tasks.front())}});
+    worker.active = now;
+    worker.session->Close(
+        absl::FailedPreconditionError(StrCat("no progress with ", tasks::Describe(tasks.front()), " for ",
+                                             absl::FormatDuration(spec_.task_timeout))));
+  }
 }
 
 void ElasticMaster::WriteCheckpoint(bool last) {

@@ -58,12 +58,14 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
     SteadyTime left;                   // when it did
     SteadyTime active;                 // when it last asked for something or told of something
     bool let_go = false;
+    bool takes_part = false;  // a gradient of it was accepted, or a task of it is done
   };
 
   // ---- Beginning (elastic_master.cc)
   absl::Status CountRecords();
   absl::Status TakeOver();
   absl::Status BeginTraining();
+  absl::Status BeginTasks();
   absl::Status BeginWithModelOf(const std::string& path);
   absl::Status Resume(ElasticCheckpoint checkpoint);
   absl::StatusOr<std::unique_ptr<Model>> ModelOfProgram() const;
@@ -74,6 +76,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   // ---- Time (elastic_master.cc)
   void RunClock();
   void DoWhatIsDue() TY_EXCLUDES(mu_);
+  void EndHungTasks() TY_REQUIRES(mu_);
   void WriteCheckpoint(bool last) TY_EXCLUDES(mu_);
   void TakeCheckpoint(Model& model, bool last);
 
@@ -87,6 +90,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   void GiveBack(tasks::WorkerIndex worker, const tasks::Task& task) TY_REQUIRES(mu_);
   // Tasks for those who wait, as far as there are any.
   void Serve() TY_REQUIRES(mu_);
+  void TakesPart(tasks::WorkerIndex worker) TY_REQUIRES(mu_);
   bool Give(const Call& call, tasks::WorkerIndex worker) TY_REQUIRES(mu_);
   void Tell(const Call& call, wire::Given::Verdict verdict, const std::string& reason = "") TY_REQUIRES(mu_);
 
@@ -128,6 +132,8 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   absl::flat_hash_map<tasks::TaskId, std::int64_t> accepted_ TY_GUARDED_BY(mu_);
   std::int64_t wholly_accepted_ TY_GUARDED_BY(mu_) = 0;  // of those, how many are so to their end
   bool model_ready_ TY_GUARDED_BY(mu_) = false;
+  std::optional<SteadyTime> given_back_
+      TY_GUARDED_BY(mu_);  // when a worker was lost whose tasks nobody has yet
   Phase phase_ TY_GUARDED_BY(mu_) = Phase::kStarting;
   std::string reason_ TY_GUARDED_BY(mu_);
   bool stopping_ TY_GUARDED_BY(mu_) = false;

@@ -40,6 +40,7 @@ Account::Claim ElasticMaster::Accept(tasks::WorkerIndex worker, tasks::TaskId ta
   const std::optional<tasks::Queue::Leased> leased = queue().FindTask(task);
   if (!leased || leased->worker != worker) return Claim::kLost;
   accepted_[task] = records.end;
+  TakesPart(worker);
   if (records.end == leased->task.records.end) ++wholly_accepted_;
   return Claim::kNew;
 }
@@ -203,13 +204,13 @@ void ElasticMaster::TellEvaluation() {
 void ElasticMaster::BeginEnding() {
   phase_ = Phase::kEnding;
   if (spec_.kind == JobKind::kEvaluate) TellEvaluation();
-  if (spec_.kind != JobKind::kTrain) return writer_->Post([this] { Complete(); });
+  if (spec_.kind != JobKind::kTrain || spec_.tasks_only) return writer_->Post([this] { Complete(); });
   learner_->Do([this](Model* model) { TakeCheckpoint(*model, true); });
 }
 
 // On the writer's thread.
 void ElasticMaster::Complete() {
-  if (spec_.kind == JobKind::kTrain && !spec_.output.empty()) {
+  if (spec_.kind == JobKind::kTrain && !spec_.tasks_only && !spec_.output.empty()) {
     absl::StatusOr<ElasticCheckpoint> last = ReadNewestCheckpoint(Folder(), spec_.id);
     graph::Scope scope;
     if (last.ok()) {

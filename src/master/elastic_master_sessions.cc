@@ -89,6 +89,7 @@ void ElasticMaster::OnHello(const Call& call, const wire::Hello& hello) {
   if (worker.incarnation != hello.incarnation()) {
     // Another process: whatever the one before had is for others.
     if (worker.incarnation != 0) Release(index);
+    worker.takes_part = false;
     ++joined_;
     log::Info("a worker has come", {{"worker", index}, {"pod", hello.pod()}});
   }
@@ -111,7 +112,7 @@ void ElasticMaster::OnHello(const Call& call, const wire::Hello& hello) {
   welcome.set_worker(index);
   welcome.set_generation(generation_);
   welcome.set_job(Print(spec_));
-  welcome.set_offer_model(!model_ready_ && spec_.kind == JobKind::kTrain);
+  welcome.set_offer_model(!model_ready_ && spec_.kind == JobKind::kTrain && !spec_.tasks_only);
   log_->WhenDurable([call, answer] { call.Reply(answer); });
   GoOn();
 }
@@ -150,8 +151,9 @@ void ElasticMaster::OnReport(tasks::WorkerIndex worker, const wire::Report& repo
     default:
       break;
   }
-  // What is trained is done when its gradients are applied, whatever the worker says.
-  if (leased->task.kind == tasks::Kind::kTraining) return;
+  // What is trained here is done when its gradients are applied, whatever the worker says.
+  if (leased->task.kind == tasks::Kind::kTraining && !spec_.tasks_only) return;
+  TakesPart(worker);
   tasks::Finish finish{worker, report.task(), {}};
   for (const wire::Metric& metric : report.metrics())
     finish.metrics.push_back({Shortened(metric.name(), 128), metric.value()});
@@ -170,7 +172,14 @@ void ElasticMaster::GiveBack(tasks::WorkerIndex worker, const tasks::Task& task)
   Do(tasks::Keep{task.id, accepted->second});
 }
 
+void ElasticMaster::TakesPart(tasks::WorkerIndex worker) {
+  const auto known = workers_.find(worker);
+  if (known == workers_.end() || std::exchange(known->second.takes_part, true)) return;
+  log::Info("a worker takes part", {{"worker", worker}, {"pod", known->second.pod}});
+}
+
 void ElasticMaster::Release(tasks::WorkerIndex worker) {
+  if (queue().HasTasks(worker)) given_back_ = Clock::System().Steady();
   for (const tasks::Task& task : queue().TasksOf(worker)) GiveBack(worker, task);
   Do(tasks::Leave{worker});
   std::erase_if(waiting_, [&](const auto& waiting) { return waiting.second == worker; });
@@ -209,6 +218,11 @@ bool ElasticMaster::Give(const Call& call, tasks::WorkerIndex worker) {
       });
   if (!something) return false;
   const tasks::Answer leased = Do(tasks::Lease{worker});
+  if (given_back_) {
+    log::Info("what a lost worker had is taken over",
+              {{"worker", worker}, {"records", tasks::Describe(leased.task)}});
+    given_back_.reset();
+  }
   wire::Answer answer;
   answer.mutable_given()->set_verdict(wire::Given::kTask);
   *answer.mutable_given()->mutable_task() = WireTask(leased.task);

@@ -43,7 +43,7 @@ void ForEachField(Spec& s, Visitor visit) {
   visit("staleness", s.staleness);
   visit("modulateRate", s.modulate_rate);
   visit("pullEvery", s.pull_every);
-  visit("pservers", s.pservers);
+  visit("tasksOnly", s.tasks_only);
   visit("evaluationSteps", s.evaluation_steps);
   visit("evaluationEvery", s.evaluation_every);
   visit("evaluationDelay", s.evaluation_delay);
@@ -61,7 +61,6 @@ void ForEachField(Spec& s, Visitor visit) {
   visit("taskTimeout", s.task_timeout);
   visit("workerPod", s.worker_pod);
   visit("masterPod", s.master_pod);
-  visit("pserverPod", s.pserver_pod);
   visit("threads", s.threads);
 }
 
@@ -192,7 +191,6 @@ absl::Status ValidatePods(const JobSpec& spec) {
   }
   if (spec.max_workers > kMostWorkers) return Bad("--max-workers must be at most ", kMostWorkers);
   if (spec.threads < 1) return Bad("--threads must be at least 1, and is ", spec.threads);
-  if (spec.pservers < 0) return Bad("--pservers must not be below 0, and is ", spec.pservers);
   return absl::OkStatus();
 }
 
@@ -247,7 +245,11 @@ absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json) {
 }
 
 absl::Status Validate(const JobSpec& spec) {
-  if (spec.model.empty() && spec.program.empty()) return Bad("which model? Give --model FILE");
+  if (spec.model.empty() && spec.program.empty() && !spec.tasks_only)
+    return Bad("which model? Give --model FILE");
+  if (spec.tasks_only && spec.kind != JobKind::kTrain) return Bad("only training is done by workers alone");
+  if (spec.tasks_only && !spec.validation_data.empty())
+    return Bad("the master has no model that it could have evaluated: leave --validation-data out");
   TY_RETURN_IF_ERROR(ValidateKind(spec));
   if (spec.minibatch < 1) return Bad("--minibatch must be at least 1, and is ", spec.minibatch);
   if (spec.minibatches_per_task < 1)

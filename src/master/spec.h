@@ -57,7 +57,7 @@ struct JobSpec {
   std::int64_t staleness = 0;  // versions that a gradient may be behind
   bool modulate_rate = false;  // async: the rate divided by how far it is behind
   int pull_every = 1;          // async: minibatches between two looks at the model
-  int pservers = 0;
+  bool tasks_only = false;     // the master deals records; workers learn by themselves, and report tasks
 
   // ---- Evaluation, checkpoints, output
   std::int64_t evaluation_steps = 0;  // versions between two; 0: only at the end
@@ -79,7 +79,6 @@ struct JobSpec {
   absl::Duration task_timeout = absl::Minutes(10);  // without progress; zero: none
   PodSpec worker_pod;
   PodSpec master_pod;
-  PodSpec pserver_pod;
   int threads = 1;  // inside one operator of a worker
 
   std::int64_t RecordsPerTask() const { return minibatch * minibatches_per_task; }

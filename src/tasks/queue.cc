@@ -42,7 +42,8 @@ Queue::State Queue::Save() const {
     if (streams_[kind]) state.streams[kind] = streams_[kind]->Save();
   }
   for (const auto& [name, sum] : metrics_) state.metrics.push_back({name, sum});
-  for (const auto& [id, entry] : leased_) state.leased.push_back({TaskOf(id, entry), entry.worker});
+  leased_.ForEach(
+      [&](TaskId id, const Lessee& entry) { state.leased.push_back({TaskOf(id, entry), entry.worker}); });
   std::ranges::sort(state.leased, {}, [](const Leased& leased) { return leased.task.id; });
   for (const auto& [worker, known] : workers_) {
     if (worker != kNobody) state.workers.emplace_back(worker, known.incarnation);
@@ -90,12 +91,12 @@ Answer Queue::Do(const Lease& lease) {
     const std::optional<Piece> piece = StreamOf(kind).Take(CountLeased(kind) > 0);
     if (!piece) continue;
     const TaskId id = next_id_++;
-    const Entry entry{.begin = piece->records.begin,
-                      .size = static_cast<std::uint32_t>(piece->records.size()),
-                      .epoch = static_cast<std::int32_t>(piece->epoch),
-                      .worker = lease.worker,
-                      .failures = static_cast<std::uint16_t>(piece->failures),
-                      .kind = kind};
+    const Lessee entry{.begin = piece->records.begin,
+                       .size = static_cast<std::uint32_t>(piece->records.size()),
+                       .epoch = static_cast<std::int32_t>(piece->epoch),
+                       .worker = lease.worker,
+                       .failures = static_cast<std::uint16_t>(piece->failures),
+                       .kind = kind};
     Insert(id, entry);
     return {.verdict = Verdict::kTask, .task = TaskOf(id, entry)};
   }
@@ -103,22 +104,25 @@ Answer Queue::Do(const Lease& lease) {
 }
 
 Answer Queue::Do(const Advance& advance) {
-  const auto found = leased_.find(advance.task);
-  if (found == leased_.end()) return {.verdict = Verdict::kUnknown};
-  Entry& entry = found->second;
+  Lessee* const found = leased_.Find(advance.task);
+  if (found == nullptr) return {.verdict = Verdict::kUnknown};
+  Lessee& entry = *found;
   Answer answer{.task = TaskOf(advance.task, entry)};
   const std::int64_t until = std::min(advance.until, entry.end());
   if (until <= entry.begin) return answer;
   StreamOf(entry.kind).Count(entry.epoch, until - entry.begin);
-  entry.size -= static_cast<std::uint32_t>(until - entry.begin);
-  entry.begin = until;
-  answer.done = entry.size == 0;
-  if (answer.done) Erase(advance.task, Entry(entry));
+  answer.done = until == entry.end();
+  if (answer.done) {
+    Erase(advance.task, Lessee(entry));
+  } else {
+    entry.size -= static_cast<std::uint32_t>(until - entry.begin);
+    entry.begin = until;
+  }
   return answer;
 }
 
 Answer Queue::Do(const Finish& finish) {
-  const Entry* const entry = FindOf(finish.worker, finish.task);
+  const Lessee* const entry = FindOf(finish.worker, finish.task);
   if (entry == nullptr) return {.verdict = Verdict::kUnknown};
   if (entry->kind == Kind::kEvaluation) {
     for (const Metric& metric : finish.metrics)
@@ -128,13 +132,13 @@ Answer Queue::Do(const Finish& finish) {
 }
 
 Answer Queue::Do(const Keep& keep) {
-  const auto found = leased_.find(keep.task);
-  if (found == leased_.end()) return {.verdict = Verdict::kUnknown};
-  Entry& entry = found->second;
+  Lessee* const found = leased_.Find(keep.task);
+  if (found == nullptr) return {.verdict = Verdict::kUnknown};
+  Lessee& entry = *found;
   Answer answer{.task = TaskOf(keep.task, entry)};
   const std::int64_t until = std::clamp(keep.until, entry.begin, entry.end());
   if (until == entry.begin) {
-    GiveBack(keep.task, Entry(entry));
+    GiveBack(keep.task, Lessee(entry));
     return answer;
   }
   if (until < entry.end()) {
@@ -149,15 +153,15 @@ Answer Queue::Do(const Keep& keep) {
 }
 
 Answer Queue::Do(const Return& back) {
-  const Entry* const entry = FindOf(back.worker, back.task);
+  const Lessee* const entry = FindOf(back.worker, back.task);
   if (entry == nullptr) return {.verdict = Verdict::kUnknown};
   Answer answer{.task = TaskOf(back.task, *entry)};
-  GiveBack(back.task, Entry(*entry));
+  GiveBack(back.task, Lessee(*entry));
   return answer;
 }
 
 Answer Queue::Do(const Fail& fail) {
-  Entry* const entry = FindOf(fail.worker, fail.task);
+  Lessee* const entry = FindOf(fail.worker, fail.task);
   if (entry == nullptr) return {.verdict = Verdict::kUnknown};
   Answer answer{.task = TaskOf(fail.task, *entry)};
   ++entry->failures;
@@ -167,16 +171,16 @@ Answer Queue::Do(const Fail& fail) {
                ", the last time on worker ", fail.worker, ": ", Shortened(fail.error, kMostErrorBytes));
     answer.verdict = Verdict::kFailed;
   }
-  GiveBack(fail.task, Entry(*entry));
+  GiveBack(fail.task, Lessee(*entry));
   return answer;
 }
 
 Answer Queue::Do(const Recall&) {
   std::vector<TaskId> ids;
-  ids.reserve(leased_.size());
-  for (const auto& [id, entry] : leased_) ids.push_back(id);
+  ids.reserve(static_cast<std::size_t>(leased_.size()));
+  leased_.ForEach([&](TaskId id, const Lessee&) { ids.push_back(id); });
   std::ranges::sort(ids);
-  for (const TaskId id : ids) GiveBack(id, Entry(leased_.at(id)));
+  for (const TaskId id : ids) GiveBack(id, Lessee(*leased_.Find(id)));
   workers_.clear();
   return {};
 }
@@ -204,9 +208,9 @@ std::vector<Metric> Queue::MeanMetrics() const {
 }
 
 std::optional<Queue::Leased> Queue::FindTask(TaskId id) const {
-  const auto found = leased_.find(id);
-  if (found == leased_.end()) return std::nullopt;
-  return Leased{TaskOf(id, found->second), found->second.worker};
+  const Lessee* const found = leased_.Find(id);
+  if (found == nullptr) return std::nullopt;
+  return Leased{TaskOf(id, *found), found->worker};
 }
 
 std::vector<Task> Queue::TasksOf(WorkerIndex worker) const {
@@ -214,7 +218,7 @@ std::vector<Task> Queue::TasksOf(WorkerIndex worker) const {
   const auto known = workers_.find(worker);
   if (known == workers_.end()) return tasks;
   for (TaskId id = known->second.first; id != 0;) {
-    const Entry& entry = leased_.at(id);
+    const Lessee& entry = *leased_.Find(id);
     tasks.push_back(TaskOf(id, entry));
     id = entry.next;
   }
@@ -232,7 +236,7 @@ std::optional<std::int64_t> Queue::IncarnationOf(WorkerIndex worker) const {
   return known->second.incarnation;
 }
 
-Task Queue::TaskOf(TaskId id, const Entry& entry) const {
+Task Queue::TaskOf(TaskId id, const Lessee& entry) const {
   return {.id = id,
           .kind = entry.kind,
           .epoch = entry.epoch,
@@ -241,42 +245,40 @@ Task Queue::TaskOf(TaskId id, const Entry& entry) const {
           .failures = entry.failures};
 }
 
-Queue::Entry* Queue::FindOf(WorkerIndex worker, TaskId id) {
-  const auto found = leased_.find(id);
-  if (found == leased_.end() || found->second.worker != worker) return nullptr;
-  return &found->second;
+Lessee* Queue::FindOf(WorkerIndex worker, TaskId id) {
+  Lessee* const found = leased_.Find(id);
+  return found == nullptr || found->worker != worker ? nullptr : found;
 }
 
-void Queue::Link(TaskId id, Entry& entry) {
+void Queue::Link(TaskId id, Lessee& entry) {
   Worker& worker = workers_[entry.worker];
   entry.previous = worker.last;
   entry.next = 0;
-  if (worker.last != 0) leased_.at(worker.last).next = id;
+  if (worker.last != 0) leased_.Find(worker.last)->next = id;
   worker.last = id;
   if (worker.first == 0) worker.first = id;
 }
 
-void Queue::Unlink(const Entry& entry) {
+void Queue::Unlink(const Lessee& entry) {
   Worker& worker = workers_.at(entry.worker);
-  if (entry.previous != 0) leased_.at(entry.previous).next = entry.next;
-  if (entry.next != 0) leased_.at(entry.next).previous = entry.previous;
+  if (entry.previous != 0) leased_.Find(entry.previous)->next = entry.next;
+  if (entry.next != 0) leased_.Find(entry.next)->previous = entry.previous;
   if (entry.previous == 0) worker.first = entry.next;
   if (entry.next == 0) worker.last = entry.previous;
 }
 
-void Queue::Insert(TaskId id, Entry entry) {
+void Queue::Insert(TaskId id, const Lessee& entry) {
   ++leased_of_kind_[static_cast<int>(entry.kind)];
-  Entry& kept = leased_.emplace(id, entry).first->second;
-  Link(id, kept);
+  Link(id, leased_.Insert(id, entry));
 }
 
-void Queue::Erase(TaskId id, const Entry& entry) {
+void Queue::Erase(TaskId id, const Lessee& entry) {
   Unlink(entry);
   --leased_of_kind_[static_cast<int>(entry.kind)];
-  leased_.erase(id);
+  leased_.Erase(id);
 }
 
-void Queue::GiveBack(TaskId id, const Entry& entry) {
+void Queue::GiveBack(TaskId id, const Lessee& entry) {
   StreamOf(entry.kind)
       .GiveBack({.epoch = entry.epoch, .records = {entry.begin, entry.end()}, .failures = entry.failures});
   Erase(id, entry);
@@ -285,7 +287,7 @@ void Queue::GiveBack(TaskId id, const Entry& entry) {
 void Queue::GiveBackAllOf(WorkerIndex worker) {
   while (HasTasks(worker)) {
     const TaskId id = workers_.at(worker).first;
-    GiveBack(id, Entry(leased_.at(id)));
+    GiveBack(id, Lessee(*leased_.Find(id)));
   }
 }
 

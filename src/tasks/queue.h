@@ -24,6 +24,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "tasks/stream.h"
 #include "tasks/task.h"
+#include "tasks/task_table.h"
 
 namespace trainyard::tasks {
 
@@ -176,18 +177,6 @@ class Queue {
   std::optional<std::int64_t> IncarnationOf(WorkerIndex worker) const;
 
  private:
-  // Small: there may be many.
-  struct Entry {
-    std::int64_t begin = 0;  // of what is left
-    std::uint32_t size = 0;  // likewise
-    std::int32_t epoch = 0;
-    TaskId previous = 0;  // of the same worker's; 0: none
-    TaskId next = 0;
-    WorkerIndex worker = kNobody;
-    std::uint16_t failures = 0;
-    Kind kind = Kind::kTraining;
-    std::int64_t end() const { return begin + size; }
-  };
   struct Worker {
     std::int64_t incarnation = 0;
     TaskId first = 0;
@@ -207,14 +196,14 @@ class Queue {
   Answer Do(const Recall& recall);
 
   Stream& StreamOf(Kind kind) { return *streams_[static_cast<int>(kind)]; }
-  Task TaskOf(TaskId id, const Entry& entry) const;
+  Task TaskOf(TaskId id, const Lessee& entry) const;
   // Null: none of that number, or another's.
-  Entry* FindOf(WorkerIndex worker, TaskId id);
-  void Link(TaskId id, Entry& entry);
-  void Unlink(const Entry& entry);
-  void Insert(TaskId id, Entry entry);
-  void Erase(TaskId id, const Entry& entry);
-  void GiveBack(TaskId id, const Entry& entry);
+  Lessee* FindOf(WorkerIndex worker, TaskId id);
+  void Link(TaskId id, Lessee& entry);
+  void Unlink(const Lessee& entry);
+  void Insert(TaskId id, const Lessee& entry);
+  void Erase(TaskId id, const Lessee& entry);
+  void GiveBack(TaskId id, const Lessee& entry);
   void GiveBackAllOf(WorkerIndex worker);
 
   QueueOptions options_;
@@ -222,7 +211,7 @@ class Queue {
   std::optional<Stream> streams_[kKinds];
   std::int64_t evaluated_version_ = 0;
   std::map<std::string, double> metrics_;  // summed up over records
-  absl::flat_hash_map<TaskId, Entry> leased_;
+  TaskTable leased_;
   std::int64_t leased_of_kind_[kKinds] = {};
   absl::flat_hash_map<WorkerIndex, Worker> workers_;  // and kNobody
   std::string failure_;
