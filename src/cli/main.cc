@@ -30,12 +30,35 @@ int main(int argc, char** argv) try {
   ::signal(SIGCHLD, SIG_DFL);  // or a child's end would be lost
   ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error of a write, not our end
   ::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow
-  const std::unique_ptr<Command> commands[] = {
-      NewUp(),         NewDown(),       NewStatus(),     NewOperator(),     NewPlan(),       NewNodeKill(),
-      NewNodeStop(),   NewNodeStart(),  NewNodeCordon(), NewNodeUncordon(), NewKvGet(),      NewKvPut(),
-      NewKvDel(),      NewKvRange(),    NewKvWatch(),    NewVersion(),      NewStoreServe(), NewGraphWorker(),
-      NewMaster(),     NewWorker(),     NewTrain(),      NewEvaluate(),     NewPredict(),    NewDataInspect(),
-      NewDataVerify(), NewDataConvert()};
+  const std::unique_ptr<Command> commands[] = {NewUp(),
+                                               NewDown(),
+                                               NewStatus(),
+                                               NewOperator(),
+                                               NewPlan(),
+                                               NewNodeKill(),
+                                               NewNodeStop(),
+                                               NewNodeStart(),
+                                               NewNodeCordon(),
+                                               NewNodeUncordon(),
+                                               NewKvGet(),
+                                               NewKvPut(),
+                                               NewKvDel(),
+                                               NewKvRange(),
+                                               NewKvWatch(),
+                                               NewVersion(),
+                                               NewStoreServe(),
+                                               NewGraphWorker(),
+                                               NewMaster(),
+                                               NewWorker(),
+                                               NewTrain(),
+                                               NewEvaluate(),
+                                               NewPredict(),
+                                               NewCheckpointList(),
+                                               NewCheckpointVerify(),
+                                               NewCheckpointExport(),
+                                               NewDataInspect(),
+                                               NewDataVerify(),
+                                               NewDataConvert()};
   std::vector<Command*> pointers;
   for (const auto& command : commands) pointers.push_back(command.get());
   return RunCommandLine(argc, argv, pointers);

@@ -132,69 +132,103 @@ class MasterCommand final : public Command {
   absl::Status Serve(const std::function<void(SignalStopper::Stop)>& on_running) {
     TY_ASSIGN_OR_RETURN(const std::string job_text, ReadFile(job_file_, kMostFileBytes));
     TY_ASSIGN_OR_RETURN(const master::JobSpec spec, master::ParseJobSpec(job_text));
+    if (no_pods_) {
+      TY_ASSIGN_OR_RETURN(const auto store, OpenStore());
+      TY_ASSIGN_OR_RETURN(const auto running, StartMaster(*store, spec));
+      on_running([master = running.get()] { master->Stop(); });
+      const absl::Status ended = running->Wait();
+      on_running([] {});
+      return ended;
+    }
+    return ServeInPod(spec, on_running);
+  }
+
+  absl::StatusOr<std::unique_ptr<kv::Store>> OpenStore() const {
+    return kv::OpenStore(store_.empty() ? StrCat("embedded:", state_dir_, "/queue") : store_);
+  }
+
+  absl::StatusOr<std::unique_ptr<master::Master>> StartMaster(kv::Store& store, const master::JobSpec& spec) {
     std::string token = Variable("TRAINYARD_JOB_TOKEN");
     if (!token_file_.empty()) {
       TY_ASSIGN_OR_RETURN(token, kv::ReadToken(token_file_));
     }
-    const std::string ip = Variable("TRAINYARD_POD_IP");
-    if (listen_.empty())
-      listen_ = StrCat(ip.empty()                          ? "127.0.0.1"
-                       : ip.find(':') == std::string::npos ? ip
-                                                           : StrCat("[", ip, "]"),
-                       ":50001");
+    if (listen_.empty()) {
+      const std::string ip = Variable("TRAINYARD_POD_IP");
+      const bool six = ip.find(':') != std::string::npos;
+      listen_ = ip.empty() ? "127.0.0.1:50001" : StrCat(six ? "[" : "", ip, six ? "]" : "", ":50001");
+    }
     const std::string ns = Variable("TRAINYARD_POD_NAMESPACE");
-    TY_ASSIGN_OR_RETURN(const auto store,
-                        kv::OpenStore(store_.empty() ? StrCat("embedded:", state_dir_, "/queue") : store_));
-    TY_ASSIGN_OR_RETURN(const auto running,
-                        master::Master::Start(*store, {.spec = spec,
-                                                       .ns = ns.empty() ? "default" : ns,
-                                                       .listen = listen_,
-                                                       .token = token,
-                                                       .folder = StrCat(state_dir_, "/checkpoints")}));
-    on_running([master = running.get()] { master->Stop(); });
-    const absl::Status ended = no_pods_ ? running->Wait() : WaitWithPods(*running, spec, ns);
-    on_running([] {});
-    return ended;
+    return master::Master::Start(store, {.spec = spec,
+                                         .ns = ns.empty() ? "default" : ns,
+                                         .listen = listen_,
+                                         .token = token,
+                                         .folder = StrCat(state_dir_, "/checkpoints")});
   }
 
-  absl::Status WaitWithPods(master::Master& running, const master::JobSpec& spec, const std::string& ns) {
-    const std::string pod = Variable("TRAINYARD_POD_NAME");
-    const std::string uid = Variable("TRAINYARD_POD_UID");
-    if (pod.empty() || uid.empty())
+  // A job that has failed for good is told of, and the pod ends as it should: a kubelet that began it again would
+  // change nothing.
+  absl::Status ServeInPod(const master::JobSpec& spec, const std::function<void(SignalStopper::Stop)>& on_running) {
+    const master::ProgressTeller::Options telling{.ns = Variable("TRAINYARD_POD_NAMESPACE"),
+                                                  .job = spec.name,
+                                                  .pod = Variable("TRAINYARD_POD_NAME"),
+                                                  .pod_uid = Variable("TRAINYARD_POD_UID")};
+    if (telling.pod.empty() || telling.pod_uid.empty())
       return UsageError("this is no pod of a cluster: give --no-pods, or run `trainyard train`");
     TY_ASSIGN_OR_RETURN(const std::string worker_text, ReadFile(worker_file_, kMostFileBytes));
     TY_ASSIGN_OR_RETURN(const Document worker, ParseJson(worker_text));
     // The cluster that this pod is in, whatever else is configured on the machine.
-    TY_ASSIGN_OR_RETURN(
-        kube::ClusterConfig config,
-        kube::LoadConfig({.environment = [](const char* variable) -> std::optional<std::string> {
-          const std::string_view hidden = variable;
-          if (hidden == "KUBECONFIG" || hidden == "HOME") return std::nullopt;
-          return kube::ProcessEnvironment(variable);
-        }}));
+    TY_ASSIGN_OR_RETURN(kube::ClusterConfig config,
+                        kube::LoadConfig({.environment = [](const char* variable) -> std::optional<std::string> {
+                          const std::string_view hidden = variable;
+                          if (hidden == "KUBECONFIG" || hidden == "HOME") return std::nullopt;
+                          return kube::ProcessEnvironment(variable);
+                        }}));
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(config));
     kube::Api api(*transport, Clock::System(), IdSource::Random());
-    const std::string address = StrCat(listen_.substr(0, listen_.rfind(':')), ":", running.port());
-    master::PodKeeper keeper(api, running,
-                             {.ns = ns,
-                              .job = spec.name,
-                              .pod = pod,
-                              .pod_uid = uid,
-                              .address = address,
-                              .worker = worker,
-                              .limits = {.least = spec.min_workers,
-                                         .most = spec.max_workers,
-                                         .most_failures = spec.most_restarts > 0 ? spec.most_restarts : 10},
-                              .target = spec.workers});
+    TY_ASSIGN_OR_RETURN(const auto store, OpenStore());
+    absl::StatusOr<std::unique_ptr<master::Master>> running = StartMaster(*store, spec);
+    if (!running.ok()) {
+      if (!IsFinal(running.status())) return running.status();
+      log::Error("the job cannot begin", {{"error", running.status()}});
+      WriteTerminationLog(Message(running.status()));
+      return master::TellFailure(api, telling, std::string(Message(running.status())));
+    }
+    on_running([master = running->get()] { master->Stop(); });
+    master::PodKeeper keeper(api, **running, KeeperOptions(spec, telling, worker, (*running)->port()));
     keeper.Start();
     absl::Status ended;
+    master::Phase phase{};
     {
-      const master::ProgressTeller teller(api, running, &keeper,
-                                          {.ns = ns, .job = spec.name, .pod = pod, .pod_uid = uid});
-      ended = running.Wait();
+      const master::ProgressTeller teller(api, **running, &keeper, telling);
+      ended = (*running)->Wait();
+      phase = (*running)->GetProgress().phase;
     }
     keeper.Stop();
-    return ended;
+    on_running([] {});
+    if (phase != master::Phase::kFailed) return ended;
+    WriteTerminationLog(Message(ended));
+    return absl::OkStatus();
+  }
+
+  master::KeeperOptions KeeperOptions(const master::JobSpec& spec, const master::ProgressTeller::Options& telling,
+                                      const Document& worker, int port) const {
+    constexpr int kMostRestarts = 10;
+    return {.ns = telling.ns,
+            .job = spec.name,
+            .pod = telling.pod,
+            .pod_uid = telling.pod_uid,
+            .address = StrCat(listen_.substr(0, listen_.rfind(':')), ":", port),
+            .worker = worker,
+            .limits = {.least = spec.min_workers,
+                       .most = spec.max_workers,
+                       .most_failures = spec.most_restarts > 0 ? spec.most_restarts : kMostRestarts},
+            .target = spec.workers};
+  }
+
+  // What another start would find again.
+  static bool IsFinal(const absl::Status& status) {
+    return absl::IsInvalidArgument(status) || absl::IsNotFound(status) || absl::IsDataLoss(status) ||
+           absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status);
   }
 
   std::string job_file_;

@@ -198,6 +198,7 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
                format);
 
   const std::map<std::string, std::string> groups = {
+      {"checkpoint", "Look at checkpoints of elastic jobs, verify and export them"},
       {"data", "Look at record files, verify and convert them"},
       {"kv", "Look into a store and change it"},
       {"node", "Let a node of the cluster fail and come back"}};

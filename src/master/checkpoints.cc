@@ -114,17 +114,18 @@ absl::StatusOr<ElasticCheckpoint> ReadElasticCheckpoint(const FoundCheckpoint& f
   return checkpoint;
 }
 
-absl::StatusOr<ElasticCheckpoint> ReadNewestCheckpoint(const std::string& path, std::string_view job) {
+absl::StatusOr<std::vector<FoundCheckpoint>> FindCheckpoints(const std::string& path) {
   std::error_code error;
-  std::vector<FoundCheckpoint> found;
-  if (std::filesystem::is_regular_file(path, error)) {
-    const auto one = Look(path);
-    if (!one)
-      return absl::InvalidArgumentError(StrCat(path, " is no checkpoint: they are called model-….ckpt"));
-    found.push_back(*one);
-  } else {
-    TY_ASSIGN_OR_RETURN(found, ListCheckpoints(path));
-  }
+  if (!std::filesystem::is_regular_file(path, error)) return ListCheckpoints(path);
+  const auto one = Look(path);
+  if (!one)
+    return absl::InvalidArgumentError(
+        StrCat(path, " is no checkpoint: they are called model-VERSION-CHECKSUM.ckpt"));
+  return std::vector<FoundCheckpoint>{*one};
+}
+
+absl::StatusOr<ElasticCheckpoint> ReadNewestCheckpoint(const std::string& path, std::string_view job) {
+  TY_ASSIGN_OR_RETURN(const std::vector<FoundCheckpoint> found, FindCheckpoints(path));
   absl::Status damaged;
   for (auto one = found.rbegin(); one != found.rend(); ++one) {
     absl::StatusOr<ElasticCheckpoint> checkpoint = ReadElasticCheckpoint(*one);

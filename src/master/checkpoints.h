@@ -34,6 +34,9 @@ using FoundCheckpoint = ps::Checkpoint;
 // The folder's checkpoints, by version. NotFound: there is no such folder.
 absl::StatusOr<std::vector<FoundCheckpoint>> ListCheckpoints(const std::string& folder);
 
+// The same of a folder or of one file. InvalidArgument: the file's name is none of a checkpoint's.
+absl::StatusOr<std::vector<FoundCheckpoint>> FindCheckpoints(const std::string& path);
+
 // Makes the folder if need be, and afterwards deletes all but the newest `keep` that are whole, if that is
 // not 0.
 absl::Status WriteElasticCheckpoint(const std::string& folder, const ElasticCheckpoint& checkpoint,

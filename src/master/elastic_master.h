@@ -64,10 +64,10 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   // ---- Beginning (elastic_master.cc)
   absl::Status CountRecords();
   absl::Status TakeOver();
-  absl::Status BeginTraining();
-  absl::Status BeginTasks();
-  absl::Status BeginWithModelOf(const std::string& path);
-  absl::Status Resume(ElasticCheckpoint checkpoint);
+  absl::Status BeginTraining() TY_REQUIRES(mu_);
+  absl::Status BeginTasks() TY_REQUIRES(mu_);
+  absl::Status BeginWithModelOf(const std::string& path) TY_REQUIRES(mu_);
+  absl::Status Resume(ElasticCheckpoint checkpoint) TY_REQUIRES(mu_);
   absl::StatusOr<std::unique_ptr<Model>> ModelOfProgram() const;
   tasks::Queue::State FreshQueue(tasks::TaskId next_id) const;
   tasks::StreamOptions OptionsOf(tasks::Kind kind) const;

@@ -9,6 +9,28 @@
 #include "kube/error.h"
 
 namespace trainyard::master {
+namespace {
+
+absl::Status WriteProgress(kube::Api& api, const TellerOptions& options, const std::string& text) {
+  const std::string name = ProgressName(options.job);
+  const Object data{{kProgressKey, text}};
+  const absl::Status written = api.Patch(kube::Resource::ConfigMaps(), {options.ns, name},
+                                         PrintJson(Object{{"data", data}}), {.type = kube::PatchType::kMerge})
+                                   .status();
+  if (!kube::IsNotFound(written)) return written;
+  const Object owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", options.pod}, {"uid", options.pod_uid}};
+  return api
+      .Create(kube::Resource::ConfigMaps(), options.ns,
+              PrintJson(Object{{"apiVersion", "v1"},
+                               {"kind", "ConfigMap"},
+                               {"metadata", Object{{"name", name},
+                                                   {"labels", Object{{kElasticJobLabel, options.job}}},
+                                                   {"ownerReferences", Array{owner}}}},
+                               {"data", data}}))
+      .status();
+}
+
+}  // namespace
 
 std::string ProgressName(std::string_view job) { return StrCat(job, "-progress"); }
 
@@ -71,30 +93,19 @@ void ProgressTeller::Tell() {
   std::string text =
       PrintProgress(master_.GetProgress(), keeper_ == nullptr ? PodsReport() : keeper_->Report());
   if (text == told_) return;
-  const std::string name = ProgressName(options_.job);
-  const Object data{{kProgressKey, text}};
-  absl::Status written = api_.Patch(kube::Resource::ConfigMaps(), {options_.ns, name},
-                                    PrintJson(Object{{"data", data}}), {.type = kube::PatchType::kMerge})
-                             .status();
-  if (kube::IsNotFound(written)) {
-    const Object owner{
-        {"apiVersion", "v1"}, {"kind", "Pod"}, {"name", options_.pod}, {"uid", options_.pod_uid}};
-    written =
-        api_.Create(kube::Resource::ConfigMaps(), options_.ns,
-                    PrintJson(Object{{"apiVersion", "v1"},
-                                     {"kind", "ConfigMap"},
-                                     {"metadata", Object{{"name", name},
-                                                         {"labels", Object{{kElasticJobLabel, options_.job}}},
-                                                         {"ownerReferences", Array{owner}}}},
-                                     {"data", data}}))
-            .status();
-  }
   // Training does not wait for those who watch it.
-  if (!written.ok()) {
+  if (const absl::Status written = WriteProgress(api_, options_, text); !written.ok()) {
     log::Debug("progress could not be told", {{"error", written}});
     return;
   }
   told_ = std::move(text);
+}
+
+absl::Status TellFailure(kube::Api& api, const TellerOptions& options, const std::string& reason) {
+  Progress progress;
+  progress.phase = Phase::kFailed;
+  progress.reason = reason;
+  return WriteProgress(api, options, PrintProgress(progress, {}));
 }
 
 }  // namespace trainyard::master

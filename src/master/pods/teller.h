@@ -18,15 +18,20 @@ std::string ProgressName(std::string_view job);
 // One line of JSON.
 std::string PrintProgress(const Progress& progress, const PodsReport& pods);
 
+struct TellerOptions {
+  std::string ns;
+  std::string job;
+  std::string pod;  // that owns what is written
+  std::string pod_uid;
+  absl::Duration every = absl::Milliseconds(250);
+};
+
+// Of a job that could not even begin.
+absl::Status TellFailure(kube::Api& api, const TellerOptions& options, const std::string& reason);
+
 class ProgressTeller {
  public:
-  struct Options {
-    std::string ns;
-    std::string job;
-    std::string pod;  // that owns what is written
-    std::string pod_uid;
-    absl::Duration every = absl::Milliseconds(250);
-  };
+  using Options = TellerOptions;
   // `keeper` may be null; all outlive it.
   ProgressTeller(kube::Api& api, Master& master, PodKeeper* keeper, Options options);
   // Tells the last word.
