@@ -401,9 +401,7 @@ absl::StatusOr<std::string> ElasticFlags::Compile() const {
 }
 
 absl::Status ElasticFlags::TakeModel(client::ElasticSettings& settings) {
-  if (model_.empty()) return UsageError("--model is missing: a file of Python, or a program that was saved");
   TY_ASSIGN_OR_RETURN(std::string text, ReadFile(model_, kMostModelBytes));
-  TY_ASSIGN_OR_RETURN(spec_.params, Pairs("--param", params_));
   if (!model_.ends_with(".py")) {
     const auto programs = master::DecodePrograms(text);
     if (!programs.ok()) return Annotate(programs.status(), StrCat("--model ", model_));
@@ -444,20 +442,13 @@ absl::Status ElasticFlags::TakeDataOfProgram() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
-  client::ElasticSettings settings;
-  TY_RETURN_IF_ERROR(TakeNumbers());
-  TakeData();
-  TY_RETURN_IF_ERROR(TakeModel(settings));
-  TY_RETURN_IF_ERROR(TakeDataOfProgram());
+absl::Status ElasticFlags::CheckWithoutModel() {
+  if (model_.empty()) return UsageError("--model is missing: a file of Python, or a program that was saved");
   if (spec_.name.empty()) spec_.name = DefaultName();
   if (const std::string_view problem = kube::FindDns1123SubdomainProblem(spec_.name);
       !problem.empty() || spec_.name.size() > 50)
     return UsageError(StrCat("--name: '", Escaped(spec_.name),
                              "' cannot be a job's: use up to 50 small letters, digits and '-'"));
-  for (std::string* const path : {&spec_.checkpoint_dir, &spec_.output, &spec_.init_from}) {
-    if (!path->empty()) *path = Absolute(*path);
-  }
   for (master::PodSpec* const pod : {&spec_.worker_pod, &spec_.master_pod}) {
     const auto checked = client::CheckResource({.cpu = pod->cpu, .gpu = pod->gpu, .memory = pod->memory});
     if (!checked.ok()) return UsageError(Message(checked.status()));
@@ -465,12 +456,32 @@ absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
     pod->gpu = checked->gpu;
     pod->memory = checked->memory;
   }
+  master::JobSpec rest = spec_;
+  rest.model = model_;
+  // A program may name its data itself.
+  if (rest.kind == master::JobKind::kTrain && rest.training_data.empty()) rest.training_data = {"its own"};
+  const absl::Status valid = master::Validate(rest);
+  return valid.ok() ? valid : UsageError(Message(valid));
+}
+
+absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
+  client::ElasticSettings settings;
+  TY_RETURN_IF_ERROR(TakeNumbers());
+  TakeData();
+  TY_ASSIGN_OR_RETURN(spec_.params, Pairs("--param", params_));
+  TY_ASSIGN_OR_RETURN(settings.env, Pairs("--env", env_));
+  // Before the model is looked at, which takes its time, and may stumble over the same mistakes.
+  TY_RETURN_IF_ERROR(CheckWithoutModel());
+  TY_RETURN_IF_ERROR(TakeModel(settings));
+  TY_RETURN_IF_ERROR(TakeDataOfProgram());
+  for (std::string* const path : {&spec_.checkpoint_dir, &spec_.output, &spec_.init_from}) {
+    if (!path->empty()) *path = Absolute(*path);
+  }
   if (const absl::Status valid = master::Validate(spec_); !valid.ok()) return UsageError(Message(valid));
   settings.spec = spec_;
   settings.store_url = store_;
   settings.python = python_;
   settings.python_path = PackageFolder();
-  TY_ASSIGN_OR_RETURN(settings.env, Pairs("--env", env_));
   settings.service_account = service_account_;
   settings.image_pull_policy = image_pull_policy_;
   return settings;

@@ -29,6 +29,7 @@ class ElasticFlags {
   void DeclareWorkers(Flags& flags);
   void DeclareCluster(Flags& flags);
   absl::Status TakeNumbers();
+  absl::Status CheckWithoutModel();
   absl::Status TakeModel(client::ElasticSettings& settings);
   void TakeData();
   absl::Status TakeDataOfProgram();

@@ -159,9 +159,9 @@ absl::Status ElasticMaster::BeginTraining() {
   if (own.ok()) return Resume(*std::move(own));
   if (!absl::IsNotFound(own.status())) return own.status();
   if (const auto others = ListCheckpoints(Folder()); others.ok() && !others->empty()) {
-    return absl::FailedPreconditionError(StrCat(
-        Folder(), " has checkpoints of another job, up to version ", others->back().step,
-        ": choose another --checkpoint-dir, and --init-from that one to begin with its model"));
+    return absl::FailedPreconditionError(
+        StrCat(Folder(), " has checkpoints of another job, up to version ", others->back().step,
+               ": choose another --checkpoint-dir, and --init-from that one to begin with its model"));
   }
   log_->Replace(FreshQueue(queue().Save().next_id));
   std::unique_ptr<Model> model;

@@ -91,6 +91,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   // Tasks for those who wait, as far as there are any.
   void Serve() TY_REQUIRES(mu_);
   void TakesPart(tasks::WorkerIndex worker) TY_REQUIRES(mu_);
+  bool HasSomethingToGive() const TY_REQUIRES(mu_);
   bool Give(const Call& call, tasks::WorkerIndex worker) TY_REQUIRES(mu_);
   void Tell(const Call& call, wire::Given::Verdict verdict, const std::string& reason = "") TY_REQUIRES(mu_);
 

@@ -192,6 +192,16 @@ void ElasticMaster::Tell(const Call& call, wire::Given::Verdict verdict, const s
   log_->WhenDurable([call, answer] { call.Reply(answer); });
 }
 
+bool ElasticMaster::HasSomethingToGive() const {
+  for (const tasks::Kind kind :
+       {tasks::Kind::kEvaluation, tasks::Kind::kTraining, tasks::Kind::kPrediction}) {
+    const tasks::Stream* const stream = queue().Find(kind);
+    if (stream == nullptr || stream->IsDrained()) continue;
+    if (stream->waiting() > 0 || queue().CountLeased(kind) == 0 || stream->options().overlap) return true;
+  }
+  return false;
+}
+
 // False: there is nothing to be told yet.
 bool ElasticMaster::Give(const Call& call, tasks::WorkerIndex worker) {
   if (phase_ == Phase::kFailed) {
@@ -207,16 +217,7 @@ bool ElasticMaster::Give(const Call& call, tasks::WorkerIndex worker) {
     return true;
   }
   if (!model_ready_ && spec_.kind == JobKind::kTrain) return false;
-  // Nothing is stored for nothing.
-  const bool something = std::ranges::any_of(
-      std::initializer_list<tasks::Kind>{tasks::Kind::kEvaluation, tasks::Kind::kTraining,
-                                         tasks::Kind::kPrediction},
-      [&](tasks::Kind kind) {
-        const tasks::Stream* const stream = queue().Find(kind);
-        return stream != nullptr && !stream->IsDrained() &&
-               (stream->waiting() > 0 || queue().CountLeased(kind) == 0 || stream->options().overlap);
-      });
-  if (!something) return false;
+  if (!HasSomethingToGive()) return false;  // nothing is stored for nothing
   const tasks::Answer leased = Do(tasks::Lease{worker});
   if (given_back_) {
     log::Info("what a lost worker had is taken over",

@@ -185,6 +185,7 @@ absl::Status ValidateKind(const JobSpec& spec) {
 
 absl::Status ValidatePods(const JobSpec& spec) {
   if (spec.min_workers < 1) return Bad("--min-workers must be at least 1, and is ", spec.min_workers);
+  if (spec.workers < 1) return Bad("--workers must be at least 1, and is ", spec.workers);
   if (spec.workers < spec.min_workers || spec.workers > spec.max_workers) {
     return Bad("--workers must be between --min-workers (", spec.min_workers, ") and --max-workers (",
                spec.max_workers, "), and is ", spec.workers);

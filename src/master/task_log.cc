@@ -45,6 +45,7 @@ absl::Status TaskLog::Rebuild() {
   const std::string snapshot_key = StrCat(options_.prefix, "/snapshot");
   TY_ASSIGN_OR_RETURN(const kv::GetResult snapshot, store_.Get(snapshot_key));
   std::int64_t number = 0;
+  std::int64_t batches = 0;
   if (snapshot.kv) {
     was_empty_ = false;
     const std::string_view value = snapshot.kv->value;
@@ -75,12 +76,13 @@ absl::Status TaskLog::Rebuild() {
         ++commands_;
       }
       ++number;
-      ++since_snapshot_;
+      ++batches;
     }
     if (!page.more) break;
   }
   const MutexLock lock(mu_);
   number_ = number;
+  since_snapshot_ = batches;
   return absl::OkStatus();
 }
 

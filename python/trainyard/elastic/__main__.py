@@ -35,7 +35,20 @@ def main(arguments: list[str]) -> int:
         return run_worker(os.environ)
     except Error as error:
         print(error, file=sys.stderr)
+        tell_kubelet(str(error))
         return 1
+    except Exception as error:  # the user's code, outside of any task
+        tell_kubelet(f"{type(error).__name__}: {error}")
+        raise
+
+
+def tell_kubelet(message: str) -> None:
+    """What the pod's status says of its end, where there is somebody who reads it."""
+    try:
+        with open("/dev/termination-log", "w", encoding="utf-8") as log:
+            log.write(message)
+    except OSError:
+        pass
 
 
 if __name__ == "__main__":

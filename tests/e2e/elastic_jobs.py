@@ -1,0 +1,134 @@
+"""What the tests of elastic jobs share: a cluster, records and models to train, and what the files that they leave say."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import cases
+import graph_jobs
+import processes
+from cluster import environment, eventually
+from graph_jobs import load_package
+
+# Each record is another unit vector, and the gradient of a minibatch is the mean of its records: with a rate of 1 the
+# weight of a record falls by 1 / minibatch whenever it is used. What was learnt is a count of every record's uses.
+COUNTING_MODEL = """
+import trainyard as ty
+
+def net(job):
+    count = int(job.params["records"])
+    net = ty.Net("counting")
+    (x,) = net.read(sources=job.training_data, format="csv", batch_size=job.minibatch, fields=[ty.Field("x", [count])])
+    loss = net.mean(net.fc(x, 1, weight=ty.Param(name="w", init=ty.Constant(0.0)), bias=False))
+    net.output(loss)
+    net.minimize(loss, ty.Sgd(rate=1.0))
+    return net
+"""
+
+
+def write_unit_vectors(path, count):
+    with open(path, "w") as file:
+        for i in range(count):
+            file.write(",".join("1" if k == i else "0" for k in range(count)) + "\n")
+
+
+def write_digits(folder, name, count, seed):
+    """Images of ten kinds that are easy to tell apart, and their labels, as MNIST has them."""
+    np = graph_jobs.np
+    os.makedirs(folder, exist_ok=True)
+    labels = np.random.default_rng(seed).integers(0, 10, count).astype(np.uint8)
+    patterns = np.random.default_rng(0).integers(0, 256, (10, 784))
+    noise = np.random.default_rng(seed + 1).integers(-60, 60, (count, 784))
+    images = np.clip(patterns[labels] + noise, 0, 255).astype(np.uint8)
+    paths = [os.path.join(folder, name + "-images"), os.path.join(folder, name + "-labels")]
+    with open(paths[0], "wb") as file:
+        file.write(struct.pack(">IIII", 0x803, count, 28, 28) + images.tobytes())
+    with open(paths[1], "wb") as file:
+        file.write(struct.pack(">II", 0x801, count) + labels.tobytes())
+    return paths
+
+
+def read_tensor(path):
+    np = graph_jobs.np
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:8] == b"TYTENSOR", data[:8]
+    _, kind, rank = struct.unpack_from("<III", data, 8)
+    dims = struct.unpack_from("<%dQ" % rank, data, 20)
+    return np.frombuffer(data, {1: np.float32, 2: np.int64}[kind], int(np.prod(dims)), 20 + 8 * rank).reshape(dims)
+
+
+class ElasticCase(unittest.TestCase):
+    """All tests of a class share a cluster, and use names of their own."""
+
+    flags = ("--capacity", "cpu=8,memory=16Gi")
+
+    @classmethod
+    def setUpClass(cls):
+        if graph_jobs.ty is None:
+            raise unittest.SkipTest("SKIPPED: this build has no Python package")
+        cls.folder = tempfile.mkdtemp(prefix="trainyard-elastic.")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.cluster = cases.Cluster(cases.TRAINYARD, *cls.flags)
+        cls.addClassCleanup(cls.cluster.remove)
+        cls.cluster.start()
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def command(self, verb, *flags):
+        return [cases.TRAINYARD, verb, "--kubeconfig", self.cluster.kubeconfig, *map(str, flags)]
+
+    def run_job(self, verb, *flags, seconds=120):
+        return subprocess.run(self.command(verb, *flags), capture_output=True, text=True, env=environment(),
+                              timeout=seconds, check=False)
+
+    def run_here(self, *arguments):
+        """A command that needs no cluster."""
+        return subprocess.run([cases.TRAINYARD, *map(str, arguments)], capture_output=True, text=True, env=environment(),
+                              timeout=60, check=False)
+
+    def complete(self, verb, *flags, **kwargs):
+        """Runs it, and fails with all that it said unless it is complete."""
+        done = self.run_job(verb, *flags, **kwargs)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def start_job(self, verb, *flags):
+        job = subprocess.Popen(self.command(verb, *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=environment())
+        self.addCleanup(job.kill)
+        return job
+
+    def progress(self, name):
+        done = self.cluster.kubectl("get", "configmap", name + "-progress", "-o", "jsonpath={.data.progress}", check=False)
+        return json.loads(done.stdout) if done.returncode == 0 and done.stdout else None
+
+    def await_progress(self, name, condition, what):
+        def looks():
+            progress = self.progress(name)
+            return progress if progress and condition(progress) else None
+        return eventually(looks, what)
+
+    def pids(self, job, word):
+        """{pod: pid} of the pods of a job that run `trainyard WORD`; of the master and who keeps it, the master."""
+        found = {}
+        for pid in sorted(processes.every()):
+            arguments = processes.read("/proc/%d/cmdline" % pid).split(b"\0")
+            pod = processes.environment_of(pid).get(b"TRAINYARD_POD_NAME", b"").decode()
+            if word.encode() in arguments and pod.startswith(job + "-") and processes.started(pid) is not None:
+                found[pod] = pid
+        return found
+
+
+def main():
+    graph_jobs.main()

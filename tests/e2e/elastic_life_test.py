@@ -1,0 +1,245 @@
+"""Elastic jobs from the command line to their end, on a cluster with real processes that are killed.
+
+usage: elastic_life_test.py TRAINYARD [unittest arguments]
+"""
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import unittest
+
+import cases
+import elastic_jobs
+import graph_jobs
+from cluster import eventually
+from elastic_jobs import COUNTING_MODEL, ElasticCase, read_tensor, write_digits, write_unit_vectors
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "mnist")
+RECORDS = 128
+
+
+class CountingCase(ElasticCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = os.path.join(cls.folder, "vectors.csv")
+        write_unit_vectors(cls.data, RECORDS)
+        cls.model = os.path.join(cls.folder, "counting.py")
+        with open(cls.model, "w") as file:
+            file.write(COUNTING_MODEL)
+
+    def counting(self, name, epochs, *flags):
+        return ["--model", self.model, "--param", "records=%d" % RECORDS, "--training-data", self.data, "--name", name,
+                "--minibatch", 4, "--minibatches-per-task", 4, "--epochs", epochs, "--output", self.path(name), *flags]
+
+    def assert_each_record_used(self, name, epochs):
+        weights = read_tensor(self.path(name, "w.tensor"))
+        self.assertEqual(weights.reshape(-1).tolist(), [-epochs / 4] * RECORDS)
+
+
+class Training(CountingCase):
+    def test_uses_each_record_once_in_each_epoch(self):
+        done = self.complete("train", *self.counting("plain", 5))
+        self.assertIn("trained %d records, version %d" % (5 * RECORDS, 5 * RECORDS // 4), done.stdout)
+        self.assert_each_record_used("plain", 5)
+        self.assertNotIn("plain", self.cluster.kubectl("get", "pods,secrets,configmaps").stdout)
+
+    def test_goes_on_when_workers_and_the_master_are_killed(self):
+        job = self.start_job("train", *self.counting("losses", 600), "--checkpoint-steps", 50, "--keep")
+        self.await_progress("losses", lambda p: p["totalRecords"] > 1000 and p["workers"] == 2, "training to begin")
+        first = self.pids("losses", "worker")["losses-worker-0"]
+        os.kill(first, signal.SIGKILL)
+        progress = self.await_progress("losses", lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
+        self.assertEqual([(one["worker"], one["pod"]) for one in progress["lastRestarts"]], [(0, "losses-worker-0")])
+        self.assertRegex(progress["lastRestarts"][0]["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
+        os.kill(self.pids("losses", "master")["losses-master"], signal.SIGKILL)
+        out, err = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assertIn("trained %d records, version %d" % (600 * RECORDS, 600 * RECORDS // 4), out)
+        self.assertIn("1 restarts", out, "the master that came back knows of it")
+        self.assertIn("worker 0 is launched again: losses-worker-0 was killed by signal 9", err)
+        self.assert_each_record_used("losses", 600)
+        logs = self.cluster.kubectl("logs", "losses-master").stdout
+        self.assertIn("the master comes back", logs)
+        self.assertIn("goes on from a checkpoint", logs)
+        self.assertEqual(self.cluster.phase("losses-worker-0"), "Failed", "what was killed is kept with its log")
+        events = self.cluster.kubectl("get", "events").stdout
+        self.assertIn("WorkerRelaunched", events)
+
+    def test_goes_on_when_the_pod_of_a_worker_is_deleted(self):
+        job = self.start_job("train", *self.counting("deleted", 300), "--keep")
+        self.await_progress("deleted", lambda p: p["workers"] == 2, "training to begin")
+        self.cluster.kubectl("delete", "pod", "deleted-worker-1", "--wait=false")
+        progress = self.await_progress("deleted", lambda p: p["restarts"] == 1, "a worker to be launched again")
+        self.assertEqual(progress["lastRestarts"][0]["worker"], 1)
+        out, err = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assert_each_record_used("deleted", 300)
+
+    def test_ends_with_ctrl_c_and_can_be_begun_with_what_it_had(self):
+        job = self.start_job("train", *self.counting("ended", 100000), "--checkpoint-dir", self.path("ended-ckpt"))
+        self.await_progress("ended", lambda p: p["version"] > 50, "training to begin")
+        job.send_signal(signal.SIGINT)
+        out, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 1, out + err)
+        self.assertIn("job ended was ended; its checkpoints stay", err)
+        self.assertNotIn("ended", self.cluster.kubectl("get", "pods").stdout)
+        listed = self.run_here("checkpoint", "list", self.path("ended-ckpt"), "-o", "json")
+        version = json.loads(listed.stdout)[-1]["version"]
+        self.assertGreater(version, 50, "a checkpoint was written when it was told to end")
+        again = self.run_job("train", *self.counting("ended", 1), "--checkpoint-dir", self.path("ended-ckpt"))
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("has checkpoints of another job, up to version %d: choose another --checkpoint-dir" % version, again.stderr)
+        self.complete("train", *self.counting("goes-on", 4), "--init-from", self.path("ended-ckpt"))
+        before = version / 4 / (RECORDS / 4) * -1
+        weights = read_tensor(self.path("goes-on", "w.tensor")).reshape(-1)
+        self.assertAlmostEqual(float(weights.mean()), before - 1, places=4)
+
+    def test_waits_for_several_gradients_and_for_none(self):
+        self.complete("train", *self.counting("groups", 6), "--grads-to-wait", 5, "--workers", 3)
+        self.complete("train", *self.counting("async", 6), "--async", "--workers", 3)
+        self.assert_each_record_used("async", 6)
+
+    def test_says_which_records_cannot_be_used(self):
+        bad = self.write("bad.csv", "1," * 127 + "1\n" + "1," * 126 + "nothing,1\n")
+        done = self.run_job("train", "--model", self.model, "--param", "records=128", "--training-data", bad, "--name", "bad")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"job bad has failed: records \[0, 2\) of epoch 1 failed 3 times, the last time on worker \d: "
+                                      r".*bad\.csv: line 2: column 12[67] is")
+
+    def test_says_why_a_worker_cannot_run(self):
+        done = self.run_job("train", *self.counting("crashes", 1), "--worker-restarts", 2, "--env", "GRPC_POLL_STRATEGY=none")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stderr, r"worker \d failed 2 times in a row, the last time crashes-worker-\d(-r\d)? ")
+
+
+class Room(CountingCase):
+    flags = ("--capacity", "cpu=3,memory=8Gi")
+
+    def test_is_taken_as_far_as_there_is_some(self):
+        job = self.start_job("train", *self.counting("grows", 100000), "--workers", 1, "--max-workers", 5, "--worker-cpu", 1)
+        self.await_progress("grows", lambda p: p["workers"] == 3, "three workers")
+        pods = eventually(lambda: self.cluster.get("pods", "-l", "trainyard.dev/elastic-job=grows")["items"], "pods")
+        self.assertLessEqual(len([pod for pod in pods if pod["status"]["phase"] == "Running"]), 4)
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=60)
+
+    def test_is_waited_for_with_its_reason(self):
+        job = self.start_job("train", *self.counting("large", 1), "--workers", 1, "--worker-cpu", 7)
+        progress = self.await_progress("large", lambda p: "room" in p["waiting"], "the reason")
+        self.assertRegex(progress["waiting"], r"room for worker 0: 0/1 nodes are available: .*cpu")
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=60)
+
+
+class Digits(ElasticCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.train = write_digits(cls.folder, "train", 3000, 1)
+        cls.test = write_digits(cls.folder, "test", 500, 2)
+
+    def twice(self, flag, paths):
+        return [word for path in paths for word in (flag, path)]
+
+    def train_and_look(self, model, name):
+        done = self.complete("train", "--model", os.path.join(EXAMPLES, model), *self.twice("--training-data", self.train),
+                             *self.twice("--validation-data", self.test), "--epochs", 2, "--minibatch", 50, "--workers", 2,
+                             "--evaluation-steps", 40, "--name", name, "--checkpoint-dir", self.path(name + "-ckpt"),
+                             "--output", self.path(name))
+        accuracy = float(re.search(r"accuracy\w* ([0-9.]+)", done.stdout).group(1))
+        self.assertGreater(accuracy, 0.95, done.stdout)
+        with open(self.path(name, "evaluations.jsonl")) as file:
+            versions = [json.loads(line)["version"] for line in file]
+        self.assertEqual(versions[-1], 120)
+        self.assertGreater(len(versions), 1)
+        evaluated = self.complete("evaluate", "--model", os.path.join(EXAMPLES, model), "--init-from", self.path(name + "-ckpt"),
+                                  *self.twice("--validation-data", self.test), "--name", name + "-look")
+        self.assertAlmostEqual(float(re.search(r"accuracy\w* ([0-9.]+)", evaluated.stdout).group(1)), accuracy, places=4)
+        return accuracy
+
+    def predict(self, model, name, *flags):
+        self.complete("predict", "--model", os.path.join(EXAMPLES, model), "--init-from", self.path(name + "-ckpt"),
+                      *self.twice("--prediction-data", self.test), "--output", self.path(name + "-predicted"),
+                      "--minibatch", 50, "--minibatches-per-task", 2, "--name", name + "-predict", *flags)
+        files = sorted(os.listdir(self.path(name + "-predicted")))
+        self.assertEqual(files, ["part-%012d-%012d.recordio" % (i, i + 100) for i in range(0, 500, 100)])
+        inspected = self.run_here("data", "inspect", "-o", "json", self.path(name + "-predicted"))
+        self.assertIn('"records":500', inspected.stdout.replace(" ", ""), inspected.stdout + inspected.stderr)
+
+    def test_are_learnt_by_a_net(self):
+        self.train_and_look("model.py", "net")
+
+    def test_are_learnt_with_numpy(self):
+        self.train_and_look("numpy_model.py", "numpy")
+        self.predict("numpy_model.py", "numpy")
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "SKIPPED: there is no PyTorch (python3-torch)")
+    def test_are_learnt_with_pytorch(self):
+        self.train_and_look("torch_model.py", "torch")
+        self.predict("torch_model.py", "torch")
+
+    def test_are_learnt_from_records_that_were_converted(self):
+        for name, files in (("train", self.train), ("test", self.test)):
+            done = self.run_here("data", "convert", *files, "--zip", "--as", "f32/255,i64", "--to", self.path(name + "-records"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.complete("train", "--model", os.path.join(EXAMPLES, "model.py"), "--training-data", self.path("train-records"),
+                             "--validation-data", self.path("test-records"), "--epochs", 2, "--name", "converted")
+        self.assertGreater(float(re.search(r"accuracy\w* ([0-9.]+)", done.stdout).group(1)), 0.95)
+
+    def test_fail_with_what_python_says(self):
+        model = self.write("broken.py", "import numpy as np\nimport trainyard as ty\n"
+                           "class M:\n    parameters = {'w': np.zeros(3, np.float32)}\n"
+                           "    def outputs(self, x): return x\n"
+                           "    def gradients(self, x, y): raise ValueError('no such gradient')\n"
+                           "def model(): return M()\ndef optimizer(): return ty.Sgd(rate=0.1)\n"
+                           "def dataset_fn(records, mode): return 1, 2\n")
+        done = self.run_job("train", "--model", model, *self.twice("--training-data", self.train), "--name", "broken")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"job broken has failed: records \[\d+, \d+\) of epoch 1 failed 3 times.*ValueError: no such gradient")
+
+
+class WrongWords(ElasticCase):
+    def test_are_answered_with_what_to_do(self):
+        data = self.write("data.csv", "1\n")
+        model = self.write("empty.py", "")
+        for flags, code, words in (
+                (["--training-data", data], 2, "--model is missing"),
+                (["--model", self.path("nowhere.py"), "--training-data", data], 1, "cannot read"),
+                (["--model", model, "--training-data", data], 1, "has no function model and no optimizer and no dataset_fn"),
+                (["--model", data, "--training-data", data], 1, "these bytes are no program"),
+                (["--model", model, "--training-data", data, "--workers", "x"], 2, "--workers: 'x' is no whole number"),
+                (["--model", model, "--training-data", data, "--env", "x"], 2, "--env must be NAME=VALUE"),
+                (["--model", model, "--training-data", data, "--param", "=x"], 2, "--param must be NAME=VALUE")):
+            with self.subTest(flags=flags):
+                done = self.run_job("train", *flags)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_are_refused_before_anything_is_made(self):
+        model = self.write("counting.py", COUNTING_MODEL)
+        data = self.path("vectors.csv")
+        write_unit_vectors(data, 4)
+        good = ["--model", model, "--param", "records=4", "--training-data", data]
+        for flags, words in ((["--workers", "0"], "--workers must be at least 1, and is 0"),
+                             (["--workers", "3", "--max-workers", "2"], "--workers must be between"),
+                             (["--minibatch", "0"], "--minibatch must be at least 1, and is 0"),
+                             (["--grads-to-wait", "0"], "--grads-to-wait must be at least 1"),
+                             (["--async", "--grads-to-wait", "2"], "--async uses each gradient"),
+                             (["--modulate-rate"], "--modulate-rate is for --async"),
+                             (["--evaluation-steps", "3"], "give --validation-data"),
+                             (["--name", "No Such"], "cannot be a job's"),
+                             (["--worker-cpu", "lots"], "is no amount"),
+                             (["--epochs", "0"], "--epochs must be at least 1")):
+            with self.subTest(flags=flags):
+                done = self.run_job("train", *good, *flags)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(words, done.stderr)
+        self.assertEqual(self.cluster.get("pods")["items"], [])
+
+
+if __name__ == "__main__":
+    elastic_jobs.main()
