@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
 constexpr const char* kChildVariable = "TRAINYARD_MASTER_PARENT";
 constexpr int kMostQuickDeaths = 5;
-constexpr absl::Duration kQuick = absl::Seconds(2);
+constexpr absl::Duration kQuick = absl::Milliseconds(300);  // it did not come to anything
 
 class MasterCommand final : public Command {
  public:
@@ -104,7 +104,7 @@ class MasterCommand final : public Command {
           quick = Clock::System().Steady() - begun < kQuick ? quick + 1 : 0;
           if (quick >= kMostQuickDeaths)
             return absl::InternalError(
-                StrCat("the master ", PrintExit(*ended), " ", quick, " times within seconds"));
+                StrCat("the master ", PrintExit(*ended), " ", quick, " times before it was ready"));
           log::Warn("the master comes back", {{"because", PrintExit(*ended)}});
           break;
         }

@@ -21,11 +21,9 @@ constexpr std::size_t kAhead = 3;  // minibatches that are ready
 constexpr absl::Duration kFarewell = absl::Seconds(2);
 constexpr absl::Duration kBetweenPulls = absl::Milliseconds(20);
 
+// Above 0, and no other process's.
 std::int64_t NewIncarnation() {
-  const std::string digits = IdSource::Random().Suffix(12);
-  std::int64_t number = 0;
-  for (const char c : digits) number = number * 37 + c;
-  return (number & INT64_MAX) | 1;
+  return static_cast<std::int64_t>(IdSource::Random().Next() >> 1U) | 1;
 }
 
 tasks::Task FromWire(const wire::Task& task) {
