@@ -67,8 +67,10 @@ void ElasticMaster::OnEnd(const std::shared_ptr<Session>& session) {
   if (known == workers_.end() || known->second.session != session) return;
   known->second.session = nullptr;
   known->second.left = Clock::System().Steady();
+  // A master that goes takes nothing from its workers; whoever comes after it knows them.
+  if (stopping_) return;
   // One that was told to go, or whose job is over, is not waited for.
-  if (known->second.let_go || ended_) {
+  if (known->second.let_go || phase_ == Phase::kComplete || phase_ == Phase::kFailed) {
     Release(known->first);
     workers_.erase(known);
     GoOn();

@@ -139,6 +139,130 @@ TEST(Master, FailsWithTheRecordsThatCannotBeRead) {
   EXPECT_THAT(std::string(ended.message()), HasSubstr("data.csv: line 401"));
 }
 
+// A worker that the test plays itself, one call at a time.
+class Played {
+ public:
+  Played(const TestElasticJob& job, int index) {
+    auto trainer = WorkerTrainer::Connect(job.Worker(index));
+    TY_CHECK(trainer.ok(), trainer.status().ToString());
+    trainer_ = *std::move(trainer);
+    trainer_->Start([](const tasks::Task&, tasks::Range) { return std::make_shared<int>(0); });
+  }
+  Batch Next() {
+    WorkerEnd end{};
+    auto batch = trainer_->Next(end);
+    TY_CHECK(batch.ok(), batch.status().ToString());
+    return *std::move(batch);
+  }
+  PulledModel Pull() { return *trainer_->Pull(-1); }
+  PushResult Push(const Batch& batch, const PulledModel& model, std::int64_t version) {
+    NamedValues gradients;
+    for (const auto& [name, value] : model.values)
+      gradients.emplace_back(name + "@GRAD",
+                             graph::Tensor(graph::DataType::kFloat32, std::get<graph::Tensor>(value).dims()));
+    auto pushed = trainer_->Push(
+        batch, {.generation = model.generation, .version = version, .values = std::move(gradients)});
+    TY_CHECK(pushed.ok(), pushed.status().ToString());
+    return *std::move(pushed);
+  }
+  WorkerTrainer& trainer() { return *trainer_; }
+
+ private:
+  std::unique_ptr<WorkerTrainer> trainer_;
+};
+
+TEST(Master, HasAGradientThatIsTooOldComputedAgainOnce) {
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 4, .staleness = 1});
+  job.Start();
+  Played slow(job, 0);
+  Played fast(job, 1);
+  const PulledModel model = slow.Pull();
+  const Batch behind = slow.Next();
+  for (std::int64_t version = 0; version < 2; ++version)
+    EXPECT_EQ(fast.Push(fast.Next(), model, version).verdict, PushVerdict::kAccepted);
+  const PushResult stale = slow.Push(behind, model, 0);
+  EXPECT_EQ(stale.verdict, PushVerdict::kStale);
+  ASSERT_TRUE(stale.model.has_value());
+  EXPECT_EQ(stale.model->version, 2) << "what it is to be computed with comes with the answer";
+  for (std::int64_t version = 2; version < 5; ++version)
+    EXPECT_EQ(fast.Push(fast.Next(), model, version).verdict, PushVerdict::kAccepted);
+  EXPECT_EQ(slow.Push(behind, model, 2).verdict, PushVerdict::kAccepted) << "though it is too old again";
+}
+
+TEST(Master, CountsAGradientThatIsToldTwiceOnce) {
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 4});
+  job.Start();
+  Played worker(job, 0);
+  const PulledModel model = worker.Pull();
+  const Batch batch = worker.Next();
+  EXPECT_EQ(worker.Push(batch, model, 0).version, 1);
+  EXPECT_EQ(worker.Push(batch, model, 0).verdict, PushVerdict::kAccepted);
+  EXPECT_EQ(job.master().GetProgress().version, 1);
+  EXPECT_EQ(job.master().GetProgress().total_records, 10);
+}
+
+TEST(Master, DoesNotTakeGradientsOfTasksThatOthersHave) {
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 4});
+  job.Start();
+  Batch lost;
+  PulledModel model;
+  {
+    Played first(job, 0);
+    model = first.Pull();
+    lost = first.Next();
+  }
+  Played second(job, 0);
+  second.Next();
+  EXPECT_EQ(second.Push(lost, model, 0).verdict, PushVerdict::kLost);
+  EXPECT_EQ(job.master().GetProgress().version, 0);
+}
+
+TEST(Master, RefusesGradientsThatDoNotFit) {
+  TestElasticJob job({.minibatch = 10});
+  job.Start();
+  Played worker(job, 0);
+  const PulledModel model = worker.Pull();
+  const Batch batch = worker.Next();
+  const auto push = [&](NamedValues values) {
+    return std::string(
+        worker.trainer()
+            .Push(batch, {.generation = model.generation, .version = 0, .values = std::move(values)})
+            .status()
+            .message());
+  };
+  const graph::Tensor number(graph::DataType::kFloat32, {1});
+  EXPECT_THAT(push({{"nobody@GRAD", number}}), HasSubstr("no variable nobody@GRAD"));
+  EXPECT_THAT(push({{model.values[1].first + "@GRAD", number}}), HasSubstr("should be"));
+  EXPECT_EQ(job.master().GetProgress().version, 0);
+}
+
+TEST(Master, SaysWhoIsWaitedFor) {
+  TestElasticJob job({.minibatch = 400, .minibatches_per_task = 1, .epochs = 2});
+  job.Start();
+  EXPECT_EQ(job.master().GetProgress().waiting, "a worker to come");
+  Played busy(job, 4);
+  busy.Next();
+  Played idle(job, 5);
+  while (job.master().GetProgress().waiting.empty()) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_THAT(job.master().GetProgress().waiting, HasSubstr("worker 4 (records [0, 400) of epoch 1, for 0)"));
+}
+
+TEST(Master, DealsTasksThatWorkersDoByThemselves) {
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 4, .tasks_only = true});
+  job.spec().program.clear();
+  job.Start();
+  Played worker(job, 0);
+  Batch batch = worker.Next();
+  while (!batch.last) batch = worker.Next();
+  worker.trainer().Finish(batch.task, {});
+  while (job.master().GetProgress().total_records < 40) absl::SleepFor(absl::Milliseconds(1));
+  const Batch kept = worker.Next();
+  job.Kill();
+  job.Start();
+  EXPECT_EQ(job.master().GetProgress().total_records, 40) << "nothing is lost with the master";
+  EXPECT_EQ(job.master().GetProgress().waiting_tasks, 400 / 40 - 2) << "what the worker has is still its own";
+}
+
 TEST(Master, RefusesWhoDoesNotKnowTheToken) {
   TestElasticJob job({.minibatch = 10});
   job.Start();
