@@ -256,11 +256,13 @@ TEST(Master, DealsTasksThatWorkersDoByThemselves) {
   while (!batch.last) batch = worker.Next();
   worker.trainer().Finish(batch.task, {});
   while (job.master().GetProgress().total_records < 40) absl::SleepFor(absl::Milliseconds(1));
-  const Batch kept = worker.Next();
+  // It reads ahead: of the ten tasks one is done, and it has two.
+  worker.Next();
+  while (job.master().GetProgress().waiting_tasks > 7) absl::SleepFor(absl::Milliseconds(1));
   job.Kill();
   job.Start();
   EXPECT_EQ(job.master().GetProgress().total_records, 40) << "nothing is lost with the master";
-  EXPECT_EQ(job.master().GetProgress().waiting_tasks, 400 / 40 - 2) << "what the worker has is still its own";
+  EXPECT_EQ(job.master().GetProgress().waiting_tasks, 7) << "what the worker has is still its own";
 }
 
 TEST(Master, RefusesWhoDoesNotKnowTheToken) {
