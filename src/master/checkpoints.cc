@@ -43,9 +43,12 @@ std::optional<FoundCheckpoint> Look(const std::string& path) {
 std::string PrintExtra(const ElasticCheckpoint& checkpoint) {
   Array shared;
   for (const std::string& name : checkpoint.shared) shared.emplace_back(name);
+  Object metrics;
+  for (const tasks::Metric& metric : checkpoint.metrics) metrics[metric.name] = metric.value;
   const Object head{{"job", checkpoint.job},
                     {"name", checkpoint.name},
                     {"evaluated", checkpoint.evaluated},
+                    {"metrics", std::move(metrics)},
                     {"shared", std::move(shared)},
                     {"update", checkpoint.update.size()},
                     {"startup", checkpoint.startup.size()}};
@@ -60,6 +63,12 @@ absl::Status ParseExtra(std::string_view extra, ElasticCheckpoint& checkpoint) {
   checkpoint.job = StringAt(head, {"job"});
   checkpoint.name = StringAt(head, {"name"});
   checkpoint.evaluated = IntAt(head, {"evaluated"}).value_or(-1);
+  if (const Object* const metrics = ObjectAt(head, {"metrics"})) {
+    for (const auto& metric : *metrics) {
+      if (metric.value().is_number())
+        checkpoint.metrics.push_back({std::string(Key(metric)), metric.value().to_number<double>()});
+    }
+  }
   if (const Array* const shared = ArrayAt(head, {"shared"})) {
     for (const Document& name : *shared) checkpoint.shared.emplace_back(Text(name));
   }

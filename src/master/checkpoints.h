@@ -24,7 +24,8 @@ struct ElasticCheckpoint {
   std::vector<std::string> shared;  // the variables that workers get
   std::string job;                  // the id of the run that it is of
   std::string name;
-  std::int64_t evaluated = -1;  // the last version that was evaluated, or was about to be
+  std::int64_t evaluated = -1;         // the last version that was evaluated
+  std::vector<tasks::Metric> metrics;  // and what was found
   tasks::Queue::State queue;
 };
 

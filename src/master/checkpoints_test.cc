@@ -19,7 +19,8 @@ ElasticCheckpoint Some(std::int64_t version, const std::string& job = "a") {
                                .shared = {"w"},
                                .job = job,
                                .name = "n",
-                               .evaluated = 3};
+                               .evaluated = 3,
+                               .metrics = {{"accuracy", 0.5}}};
   graph::Tensor tensor(graph::DataType::kFloat32, {3});
   for (int i = 0; i < 3; ++i) tensor.data<float>()[i] = 0.1F * static_cast<float>(version + i);
   checkpoint.variables.emplace("w", tensor);
@@ -50,6 +51,7 @@ TEST(ElasticCheckpoint, IsRestoredToTheLastBit) {
   EXPECT_EQ(read->startup, written.startup);
   EXPECT_EQ(read->shared, written.shared);
   EXPECT_EQ(read->evaluated, 3);
+  EXPECT_THAT(read->metrics, testing::ElementsAre(tasks::Metric{"accuracy", 0.5}));
   EXPECT_EQ(read->queue, written.queue);
   EXPECT_EQ(std::memcmp(read->variables.at("w").raw(), written.variables.at("w").raw(), 12), 0);
 }

@@ -155,8 +155,8 @@ tasks::Queue::State ElasticMaster::FreshQueue(tasks::TaskId next_id) const {
 // With a model in the master, what was learnt since the last checkpoint is gone with the one before: the
 // queue goes back to where it stood then. Tasks get numbers that nobody had.
 absl::Status ElasticMaster::BeginTraining() {
-  absl::StatusOr<ElasticCheckpoint> own = ReadNewestCheckpoint(Folder(), spec_.id);
-  if (own.ok()) return Resume(*std::move(own));
+  const absl::StatusOr<ElasticCheckpoint> own = ReadNewestCheckpoint(Folder(), spec_.id);
+  if (own.ok()) return Resume(*own);
   if (!absl::IsNotFound(own.status())) return own.status();
   if (const auto others = ListCheckpoints(Folder()); others.ok() && !others->empty()) {
     return absl::FailedPreconditionError(
@@ -187,7 +187,7 @@ absl::Status ElasticMaster::BeginTasks() {
   return absl::OkStatus();
 }
 
-absl::Status ElasticMaster::Resume(ElasticCheckpoint checkpoint) {
+absl::Status ElasticMaster::Resume(const ElasticCheckpoint& checkpoint) {
   TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(checkpoint.update));
   TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(checkpoint.startup));
   TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, checkpoint.shared, spec_.threads));
@@ -200,6 +200,7 @@ absl::Status ElasticMaster::Resume(ElasticCheckpoint checkpoint) {
   log_->Replace(state);
   version_ = checkpoint_version_ = checkpoint.version;
   metrics_version_ = checkpoint.evaluated;
+  metrics_ = checkpoint.metrics;
   log::Info("goes on from a checkpoint", {{"version", version_}, {"generation", generation_}});
   learner_->Take(std::move(model));
   return absl::OkStatus();
@@ -311,6 +312,7 @@ void ElasticMaster::TakeCheckpoint(Model& model, bool last) {
     const MutexLock lock(mu_);
     checkpoint->queue = queue().Save();
     checkpoint->evaluated = metrics_version_;
+    checkpoint->metrics = metrics_;
   }
   writer_->Post([this, last, checkpoint] {
     const absl::Status written = WriteElasticCheckpoint(Folder(), *checkpoint, spec_.keep_checkpoints);

@@ -67,7 +67,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   absl::Status BeginTraining() TY_REQUIRES(mu_);
   absl::Status BeginTasks() TY_REQUIRES(mu_);
   absl::Status BeginWithModelOf(const std::string& path) TY_REQUIRES(mu_);
-  absl::Status Resume(ElasticCheckpoint checkpoint) TY_REQUIRES(mu_);
+  absl::Status Resume(const ElasticCheckpoint& checkpoint) TY_REQUIRES(mu_);
   absl::StatusOr<std::unique_ptr<Model>> ModelOfProgram() const;
   tasks::Queue::State FreshQueue(tasks::TaskId next_id) const;
   tasks::StreamOptions OptionsOf(tasks::Kind kind) const;
