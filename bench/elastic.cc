@@ -120,6 +120,7 @@ absl::StatusOr<double> BareCalls(absl::Duration time) {
                       }));
   const std::string address = StrCat("127.0.0.1:", server->port());
   std::vector<std::unique_ptr<ps::Channel>> channels;
+  channels.reserve(kWorkers);
   for (int i = 0; i < kWorkers; ++i) channels.push_back(std::make_unique<ps::Channel>(address, ""));
   return Rate(kWorkers, time, [&](int thread) {
     ps::wire::TransferReply reply;
@@ -342,7 +343,7 @@ absl::StatusOr<double> KillMany(client::Cluster& cluster, master::JobSpec spec, 
 }
 
 // Seconds that a job takes, with a worker killed every five, or undisturbed.
-absl::StatusOr<double> TrainDigits(client::Cluster& cluster, master::JobSpec spec, bool kill) {
+absl::StatusOr<double> TrainDigits(client::Cluster& cluster, const master::JobSpec& spec, bool kill) {
   TY_ASSIGN_OR_RETURN(const auto job, BenchJob::Submit(cluster, spec));
   TY_ASSIGN_OR_RETURN(const absl::Time begun, job->Await("a worker takes part", absl::InfinitePast()));
   std::atomic<bool> over = false;

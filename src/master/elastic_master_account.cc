@@ -280,6 +280,7 @@ Progress ElasticMaster::GetProgress() {
 std::vector<WorkerView> ElasticMaster::GetWorkers() {
   const MutexLock lock(mu_);
   std::vector<WorkerView> views;
+  views.reserve(workers_.size());
   for (const auto& [index, worker] : workers_) {
     views.push_back({.index = index,
                      .pod = worker.pod,

@@ -242,6 +242,7 @@ void PodKeeper::Act(const PodsPlan& plan) {
     events_.Record(self, kube::EventType::kWarning, "WorkerRelaunched", text);
   }
   std::vector<kube::Operation> operations;
+  operations.reserve(plan.launches.size() + plan.deletes.size());
   for (const PodsPlan::Launch& launch : plan.launches)
     operations.push_back(kube::CreateOperation(kube::Resource::Pods(), options_.ns, PodText(launch)));
   for (const std::string& name : plan.deletes)

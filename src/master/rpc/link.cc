@@ -69,20 +69,7 @@ class GrpcLink final : public Link {
   }
 
   void Start(wire::Request request, std::vector<ps::Payload> payloads, Done done) override {
-    absl::Status ended;
-    {
-      const MutexLock lock(mu_);
-      ended = outcome_;
-      if (ended.ok()) {
-        const std::uint64_t number = ++last_number_;
-        request.set_number(number);
-        pending_.emplace(number, Pending{std::move(request), std::move(payloads), std::move(done)});
-        if (connected_) {
-          outbox_.push_back(number);
-          WriteNext();
-        }
-      }
-    }
+    const absl::Status ended = Put(std::move(request), std::move(payloads), done);
     if (!ended.ok()) done(ended);
   }
 
@@ -103,6 +90,20 @@ class GrpcLink final : public Link {
   };
   enum Event : std::intptr_t { kStarted = 1, kRead, kWritten, kFinished };
   static void* TagOf(Event event) { return reinterpret_cast<void*>(event); }
+
+  // Not OK: nothing is asked any more.
+  absl::Status Put(wire::Request request, std::vector<ps::Payload> payloads, const Done& done) {
+    const MutexLock lock(mu_);
+    if (!outcome_.ok()) return outcome_;
+    const std::uint64_t number = ++last_number_;
+    request.set_number(number);
+    pending_.emplace(number, Pending{std::move(request), std::move(payloads), done});
+    if (connected_) {
+      outbox_.push_back(number);
+      WriteNext();
+    }
+    return absl::OkStatus();
+  }
 
   // All that waits ends with this, and all that comes.
   void End(const absl::Status& why) {
