@@ -143,7 +143,7 @@ class Line final : public Session, public std::enable_shared_from_this<Line> {
     if (writing_ || finished_) return;
     if (!outbox_.empty()) {
       writing_ = true;
-      const grpc::ByteBuffer message = std::move(outbox_.front());
+      const grpc::ByteBuffer message = outbox_.front();  // which shares its bytes
       outbox_.pop_front();
       stream_.Write(message, Begin(sending_));
     } else if (closing_) {

@@ -192,6 +192,7 @@ class ProgramWorker {
     if (!batch.last) return absl::OkStatus();
     if (predicts) TY_RETURN_IF_ERROR(WriteRows(batch.task));
     std::vector<tasks::Metric> metrics;
+    metrics.reserve(sums_.size());
     for (const auto& [name, sum] : sums_) metrics.push_back({name, sum / static_cast<double>(records_)});
     trainer_.Finish(batch.task, std::move(metrics));
     return absl::OkStatus();
