@@ -1,21 +1,12 @@
 // trainyard graph-worker
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <future>
-#include <iostream>
-
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/files.h"
 #include "base/log.h"
-#include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/ending_signals.h"
 #include "cli/kv_common.h"
+#include "cli/worker_process.h"
 #include "kv/etcd/etcd_server_access.h"
 #include "ps/rpc/process.h"
 #include "ps/worker.h"
@@ -24,36 +15,6 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
-
-// Stops what runs now, whenever it is asked to.
-class Stopper {
- public:
-  void Set(std::function<void()> stop) {
-    const MutexLock lock(mu_);
-    stop_ = std::move(stop);
-    if (asked_) stop_();
-  }
-  void Ask() {
-    const MutexLock lock(mu_);
-    asked_ = true;
-    changed_.SignalAll();
-    if (stop_) stop_();
-  }
-  // True: it has been asked to.
-  bool AwaitFor(absl::Duration time) {
-    const SteadyTime deadline = Clock::System().Steady() + time;
-    const MutexLock lock(mu_);
-    while (!asked_ && changed_.WaitUntil(mu_, deadline)) {
-    }
-    return asked_;
-  }
-
- private:
-  Mutex mu_;
-  CondVar changed_;
-  std::function<void()> stop_ TY_GUARDED_BY(mu_);
-  bool asked_ TY_GUARDED_BY(mu_) = false;
-};
 
 class GraphWorkerCommand final : public Command {
  public:
@@ -115,15 +76,11 @@ class GraphWorkerCommand final : public Command {
   absl::Status Run() override {
     TY_RETURN_IF_ERROR(Check());
     ps::TuneProcess();
-    const EndingSignals signals;  // before the first thread
-    TY_ASSIGN_OR_RETURN(const std::unique_ptr<kv::Store> store, store_.Open());
-    Stopper stopper;
-    std::future<absl::Status> running =
-        std::async(std::launch::async, [&] { return RunThroughOutages(*store, stopper); });
-    while (running.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      if (signals.AwaitFor(absl::Milliseconds(50))) stopper.Ask();
-    }
-    absl::Status ended = running.get();
+    SignalStopper stopper;
+    absl::Status ended = stopper.Run([&](const auto& on_running) -> absl::Status {
+      TY_ASSIGN_OR_RETURN(const std::unique_ptr<kv::Store> store, store_.Open());
+      return RunThroughOutages(*store, stopper, on_running);
+    });
     if (!ended.ok()) WriteTerminationLog(Message(ended));
     return ps::IsFinal(ended) ? FinalError(std::move(ended)) : ended;
   }
@@ -131,10 +88,10 @@ class GraphWorkerCommand final : public Command {
  private:
   // A store that was away for longer than the lease ends the graph, and nothing else: it begins anew here,
   // from its checkpoint, when the store is back.
-  absl::Status RunThroughOutages(kv::Store& store, Stopper& stopper) {
+  absl::Status RunThroughOutages(kv::Store& store, SignalStopper& stopper,
+                                 const std::function<void(SignalStopper::Stop)>& on_running) {
     for (;;) {
-      absl::Status ended =
-          ps::RunWorker(store, options_, [&](std::function<void()> stop) { stopper.Set(std::move(stop)); });
+      absl::Status ended = ps::RunWorker(store, options_, on_running);
       if (!absl::IsUnavailable(ended) && !absl::IsDeadlineExceeded(ended)) return ended;
       log::Warn("the graph begins anew", {{"graph", options_.graph}, {"because", ended}});
       if (stopper.AwaitFor(kBetweenTries)) return absl::CancelledError("it was stopped");
@@ -165,16 +122,6 @@ class GraphWorkerCommand final : public Command {
     return absl::OkStatus();
   }
 
-  // What a pod's status says of its end, where there is a kubelet that reads it.
-  static void WriteTerminationLog(std::string_view message) {
-    const Fd log(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
-    if (log.valid()) WriteAll(log.get(), message, "/dev/termination-log").IgnoreError();
-  }
-
-  static std::string Variable(const char* name) {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  }
   // As the operator tells a pod which one it is: the group and the index of an AITrainingJob.
   static std::string GraphOfPod() {
     const std::string group = Variable("TRAININGJOB_REPLICA_NAME");

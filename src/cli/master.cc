@@ -15,8 +15,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/elastic_common.h"
 #include "cli/ending_signals.h"
+#include "cli/worker_process.h"
 #include "kube/api.h"
 #include "kube/curl_transport.h"
 #include "kv/etcd/etcd_server_access.h"
@@ -165,9 +165,10 @@ class MasterCommand final : public Command {
                                          .folder = StrCat(state_dir_, "/checkpoints")});
   }
 
-  // A job that has failed for good is told of, and the pod ends as it should: a kubelet that began it again would
-  // change nothing.
-  absl::Status ServeInPod(const master::JobSpec& spec, const std::function<void(SignalStopper::Stop)>& on_running) {
+  // A job that has failed for good is told of, and the pod ends as it should: a kubelet that began it again
+  // would change nothing.
+  absl::Status ServeInPod(const master::JobSpec& spec,
+                          const std::function<void(SignalStopper::Stop)>& on_running) {
     const master::ProgressTeller::Options telling{.ns = Variable("TRAINYARD_POD_NAMESPACE"),
                                                   .job = spec.name,
                                                   .pod = Variable("TRAINYARD_POD_NAME"),
@@ -177,12 +178,13 @@ class MasterCommand final : public Command {
     TY_ASSIGN_OR_RETURN(const std::string worker_text, ReadFile(worker_file_, kMostFileBytes));
     TY_ASSIGN_OR_RETURN(const Document worker, ParseJson(worker_text));
     // The cluster that this pod is in, whatever else is configured on the machine.
-    TY_ASSIGN_OR_RETURN(kube::ClusterConfig config,
-                        kube::LoadConfig({.environment = [](const char* variable) -> std::optional<std::string> {
-                          const std::string_view hidden = variable;
-                          if (hidden == "KUBECONFIG" || hidden == "HOME") return std::nullopt;
-                          return kube::ProcessEnvironment(variable);
-                        }}));
+    TY_ASSIGN_OR_RETURN(
+        kube::ClusterConfig config,
+        kube::LoadConfig({.environment = [](const char* variable) -> std::optional<std::string> {
+          const std::string_view hidden = variable;
+          if (hidden == "KUBECONFIG" || hidden == "HOME") return std::nullopt;
+          return kube::ProcessEnvironment(variable);
+        }}));
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(config));
     kube::Api api(*transport, Clock::System(), IdSource::Random());
     TY_ASSIGN_OR_RETURN(const auto store, OpenStore());
@@ -210,8 +212,9 @@ class MasterCommand final : public Command {
     return absl::OkStatus();
   }
 
-  master::KeeperOptions KeeperOptions(const master::JobSpec& spec, const master::ProgressTeller::Options& telling,
-                                      const Document& worker, int port) const {
+  master::KeeperOptions KeeperOptions(const master::JobSpec& spec,
+                                      const master::ProgressTeller::Options& telling, const Document& worker,
+                                      int port) const {
     constexpr int kMostRestarts = 10;
     return {.ns = telling.ns,
             .job = spec.name,

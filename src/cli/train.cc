@@ -106,6 +106,9 @@ class ProgressPrinter {
       if (phase == "Training" && left > 0)
         StrAppend(text, "  ", absl::FormatDuration(absl::Seconds(std::ceil(left))), " left");
     }
+    if (const std::string_view checkpoint = StringAt(progress, {"checkpoint"});
+        checkpoint.starts_with("could not"))
+      StrAppend(text, "  checkpoint ", checkpoint);
     if (const std::string_view waiting = StringAt(progress, {"waiting"});
         !waiting.empty() && speed_.rate() < 1)
       StrAppend(text, "  waiting for ", waiting);

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/elastic_common.h"
+#include "cli/worker_process.h"
 #include "kv/etcd/etcd_server_access.h"
 #include "master/worker/program_worker.h"
 #include "ps/rpc/process.h"

@@ -21,6 +21,8 @@ namespace {
 constexpr int kCheckpointShare = 20;  // of the time between two, the most that writing one may take
 constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr int kOwnerLength = 16;
+constexpr absl::Duration kComeBack =
+    absl::Seconds(5);  // in which workers find a master that was started again
 constexpr absl::Duration kFarewell = absl::Seconds(3);  // in which workers hear that the job is over
 
 }  // namespace
@@ -179,11 +181,22 @@ absl::Status ElasticMaster::BeginTraining() {
   return absl::OkStatus();
 }
 
+// Those who have tasks may come back; who does not is gone as well.
+void ElasticMaster::ExpectWorkers() {
+  for (const auto& [index, incarnation] : queue().Save().workers) {
+    if (!queue().HasTasks(index)) continue;
+    Worker& worker = workers_[index];
+    worker.incarnation = incarnation;
+    worker.left = Clock::System().Steady() + kComeBack;
+  }
+}
+
 // Without a model nothing was lost with the master before this one: all goes on, also what workers have.
 absl::Status ElasticMaster::BeginTasks() {
   constexpr tasks::Kind kKind = tasks::Kind::kTraining;
   if (queue().Find(kKind) == nullptr) Do(tasks::Begin{.kind = kKind, .options = OptionsOf(kKind)});
   model_ready_ = true;
+  ExpectWorkers();
   return absl::OkStatus();
 }
 
@@ -219,6 +232,7 @@ absl::Status ElasticMaster::BeginWithModelOf(const std::string& path) {
   // What was found out and written is the workers' and the log's: it goes on exactly where it was.
   if (queue().Find(kind) == nullptr)
     Do(tasks::Begin{.kind = kind, .options = OptionsOf(kind), .version = from.version});
+  ExpectWorkers();
   return absl::OkStatus();
 }
 
@@ -324,6 +338,8 @@ void ElasticMaster::TakeCheckpoint(Model& model, bool last) {
       if (written.ok()) {
         checkpoint_version_ = checkpoint->version;
         checkpoint_ = StrCat("version ", checkpoint->version);
+      } else {
+        checkpoint_ = StrCat("could not be written: ", Message(written));
       }
     }
     if (last) Complete();

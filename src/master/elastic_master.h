@@ -66,6 +66,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   absl::Status TakeOver();
   absl::Status BeginTraining() TY_REQUIRES(mu_);
   absl::Status BeginTasks() TY_REQUIRES(mu_);
+  void ExpectWorkers() TY_REQUIRES(mu_);
   absl::Status BeginWithModelOf(const std::string& path) TY_REQUIRES(mu_);
   absl::Status Resume(const ElasticCheckpoint& checkpoint) TY_REQUIRES(mu_);
   absl::StatusOr<std::unique_ptr<Model>> ModelOfProgram() const;

@@ -39,7 +39,7 @@ void ElasticMaster::OnMessage(const std::shared_ptr<Session>& session, ps::Unpac
   const tasks::WorkerIndex worker = found->second;
   const auto known = workers_.find(worker);
   if (known == workers_.end() || known->second.session != session)
-    return session->Close(absl::AbortedError("another process has this worker's place now"));
+    return session->Close(absl::FailedPreconditionError("another process has this worker's place now"));
   known->second.active = Clock::System().Steady();
   switch (request.what_case()) {
     case wire::Request::kNext:
@@ -96,8 +96,11 @@ void ElasticMaster::OnHello(const Call& call, const wire::Hello& hello) {
     log::Info("a worker has come", {{"worker", index}, {"pod", hello.pod()}});
   }
   if (worker.session != nullptr && worker.session != call.session) {
+    // A stream that this very process has given up, or a process that is not to come again.
     sessions_.erase(worker.session.get());
-    worker.session->Close(absl::AbortedError("another stream of this worker has come"));
+    worker.session->Close(worker.incarnation == hello.incarnation()
+                              ? absl::AbortedError("another stream of this worker has come")
+                              : absl::FailedPreconditionError("another process has this worker's place now"));
   }
   worker.incarnation = hello.incarnation();
   worker.pod = Shortened(hello.pod(), 253);

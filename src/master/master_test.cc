@@ -265,6 +265,20 @@ TEST(Master, DealsTasksThatWorkersDoByThemselves) {
   EXPECT_EQ(job.master().GetProgress().waiting_tasks, 7) << "what the worker has is still its own";
 }
 
+TEST(Master, GivesToOthersWhatAWorkerHadThatDoesNotFindItAgain) {
+  TestElasticJob job({.minibatch = 400, .tasks_only = true});
+  job.spec().program.clear();
+  job.Start();
+  auto lost = std::make_unique<Played>(job, 0);
+  lost->Next();
+  job.Kill();
+  lost.reset();
+  job.Start();
+  Played other(job, 1);
+  const Batch batch = other.Next();
+  EXPECT_EQ(batch.records, (tasks::Range{0, 400}));
+}
+
 TEST(Master, RefusesWhoDoesNotKnowTheToken) {
   TestElasticJob job({.minibatch = 10});
   job.Start();

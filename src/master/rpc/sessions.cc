@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "base/same_secret.h"
 #include "base/text.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "ps/rpc/status_code.h"
+#include "ps/rpc/token.h"
 #include "ps/rpc/wire_options.h"
 
 namespace trainyard::master {
@@ -212,12 +212,7 @@ class GrpcSessionServer final : public SessionServer, public Line::Owner {
 
   int port() const override { return port_; }
   void Accept() override { std::make_shared<Line>(*this)->Await(service_, *queue_); }
-  bool HasToken(const grpc::ServerContext& context) const override {
-    if (token_.empty()) return true;
-    const auto found = context.client_metadata().find("token");
-    return found != context.client_metadata().end() &&
-           SameSecret({found->second.data(), found->second.size()}, token_);
-  }
+  bool HasToken(const grpc::ServerContext& context) const override { return ps::ShowsToken(context, token_); }
   SessionHandler& handler() override { return handler_; }
   void Began() override {
     const MutexLock lock(mu_);

@@ -22,9 +22,7 @@ constexpr absl::Duration kFarewell = absl::Seconds(2);
 constexpr absl::Duration kBetweenPulls = absl::Milliseconds(20);
 
 // Above 0, and no other process's.
-std::int64_t NewIncarnation() {
-  return static_cast<std::int64_t>(IdSource::Random().Next() >> 1U) | 1;
-}
+std::int64_t NewIncarnation() { return static_cast<std::int64_t>(IdSource::Random().Next() >> 1U) | 1; }
 
 tasks::Task FromWire(const wire::Task& task) {
   return {.id = task.id(),
@@ -166,7 +164,9 @@ class LinkedTrainer final : public WorkerTrainer {
     report.set_outcome(wire::Report::kReturned);
     Tell(task, std::move(report));
   }
-  void Drop(const tasks::Task& task) override { Forget(task.id); }
+  // The master knows, unless it and the worker have misunderstood each other: then others get it all the
+  // same.
+  void Drop(const tasks::Task& task) override { Return(task); }
 
   void Stop() override {
     std::set<std::int64_t> held;

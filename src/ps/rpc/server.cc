@@ -6,12 +6,12 @@
 
 #include "base/executor.h"
 #include "base/mutex.h"
-#include "base/same_secret.h"
 #include "base/text.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "ps/rpc/status_code.h"
+#include "ps/rpc/token.h"
 #include "ps/rpc/wire_options.h"
 
 namespace trainyard::ps {
@@ -148,12 +148,7 @@ class GrpcServer final : public RpcServer, public Call::Owner {
 
   void Accept() override { new Call(service_, *queue_, *this); }
 
-  bool HasToken(const grpc::ServerContext& context) const override {
-    if (token_.empty()) return true;
-    const auto found = context.client_metadata().find("token");
-    return found != context.client_metadata().end() &&
-           SameSecret({found->second.data(), found->second.size()}, token_);
-  }
+  bool HasToken(const grpc::ServerContext& context) const override { return ShowsToken(context, token_); }
 
   void HandOver(Call* call) override {
     const std::size_t turn = next_++ % threads_.size();

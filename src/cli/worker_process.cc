@@ -1,4 +1,4 @@
-#include "cli/elastic_common.h"
+#include "cli/worker_process.h"
 
 #include <fcntl.h>
 
@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/files.h"
 #include "cli/ending_signals.h"
@@ -42,7 +43,16 @@ void SignalStopper::Set(Stop stop) {
 void SignalStopper::Ask() {
   const MutexLock lock(mu_);
   asked_ = true;
+  changed_.SignalAll();
   if (stop_) stop_();
+}
+
+bool SignalStopper::AwaitFor(absl::Duration time) {
+  const SteadyTime deadline = Clock::System().Steady() + time;
+  const MutexLock lock(mu_);
+  while (!asked_ && changed_.WaitUntil(mu_, deadline)) {
+  }
+  return asked_;
 }
 
 }  // namespace trainyard::cli

@@ -1,4 +1,5 @@
-// What the processes of elastic jobs share: where the job is told, who may talk to whom, and how they end.
+// What processes that work for a job share: what their environment says, how they are stopped, and who is
+// told of it.
 #pragma once
 
 #include <functional>
@@ -6,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 
 namespace trainyard::cli {
@@ -22,12 +24,15 @@ class SignalStopper {
  public:
   using Stop = std::function<void()>;
   absl::Status Run(const std::function<absl::Status(const std::function<void(Stop)>& on_running)>& work);
+  // Waits so long, or until it is to stop: true.
+  bool AwaitFor(absl::Duration time);
 
  private:
   void Set(Stop stop);
   void Ask();
 
   Mutex mu_;
+  CondVar changed_;
   Stop stop_ TY_GUARDED_BY(mu_);
   bool asked_ TY_GUARDED_BY(mu_) = false;
 };
