@@ -7,9 +7,9 @@
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "base/permutation.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/permutation.h"
 #include "ps/record_sources.h"
 
 namespace trainyard::ps {
