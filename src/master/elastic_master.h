@@ -47,6 +47,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   Claim Accept(tasks::WorkerIndex worker, tasks::TaskId task, tasks::Range records) override;
   bool NothingToCome() override;
   void Applied(std::int64_t version, const std::vector<Contribution>& contributions, double loss) override;
+  void Refused() override;
   void Started() override;
   void Broken(const absl::Status& why) override;
 

@@ -95,6 +95,11 @@ void ElasticMaster::StopTraining() {
   }
 }
 
+void ElasticMaster::Refused() {
+  const MutexLock lock(mu_);
+  ++stale_;
+}
+
 void ElasticMaster::Started() {
   const MutexLock lock(mu_);
   model_ready_ = true;

@@ -124,6 +124,7 @@ wire::Pushed Learner::Judge(const wire::Push& push, tasks::WorkerIndex worker, G
   const bool too_old = !options_.async && behind > options_.staleness && !refused_.contains(worker);
   if (other_past || too_old) {
     if (!other_past) refused_.insert(worker);
+    account_.Refused();
     return say(wire::Pushed::kStale);
   }
   refused_.erase(worker);

@@ -48,6 +48,8 @@ class Account {
   virtual bool NothingToCome() = 0;
   // The model has made a step from them.
   virtual void Applied(std::int64_t version, const std::vector<Contribution>& contributions, double loss) = 0;
+  // A gradient is to be computed again.
+  virtual void Refused() = 0;
   // The model has its first values.
   virtual void Started() = 0;
   // The model cannot go on; the job cannot either.

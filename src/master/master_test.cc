@@ -187,6 +187,7 @@ TEST(Master, HasAGradientThatIsTooOldComputedAgainOnce) {
   for (std::int64_t version = 2; version < 5; ++version)
     EXPECT_EQ(fast.Push(fast.Next(), model, version).verdict, PushVerdict::kAccepted);
   EXPECT_EQ(slow.Push(behind, model, 2).verdict, PushVerdict::kAccepted) << "though it is too old again";
+  EXPECT_EQ(job.master().GetProgress().stale, 1);
 }
 
 TEST(Master, CountsAGradientThatIsToldTwiceOnce) {
