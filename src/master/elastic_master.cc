@@ -25,6 +25,16 @@ constexpr absl::Duration kComeBack =
     absl::Seconds(5);  // in which workers find a master that was started again
 constexpr absl::Duration kFarewell = absl::Seconds(3);  // in which workers hear that the job is over
 
+// The checkpoint's model, as of that version.
+absl::StatusOr<std::unique_ptr<Model>> ModelOf(const ElasticCheckpoint& checkpoint, std::int64_t version,
+                                               int threads) {
+  TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(checkpoint.update));
+  TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(checkpoint.startup));
+  TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, checkpoint.shared, threads));
+  TY_RETURN_IF_ERROR(model->Restore(version, checkpoint.variables));
+  return model;
+}
+
 }  // namespace
 
 std::string KeyPrefix(std::string_view ns, const JobSpec& spec) {
@@ -169,10 +179,7 @@ absl::Status ElasticMaster::BeginTraining() {
   std::unique_ptr<Model> model;
   if (!spec_.init_from.empty()) {
     TY_ASSIGN_OR_RETURN(const ElasticCheckpoint from, ReadNewestCheckpoint(spec_.init_from));
-    TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(from.update));
-    TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(from.startup));
-    TY_ASSIGN_OR_RETURN(model, Model::Make(update, startup, from.shared, spec_.threads));
-    TY_RETURN_IF_ERROR(model->Restore(0, from.variables));
+    TY_ASSIGN_OR_RETURN(model, ModelOf(from, 0, spec_.threads));
   } else if (!spec_.program.empty()) {
     TY_ASSIGN_OR_RETURN(model, ModelOfProgram());
     TY_RETURN_IF_ERROR(model->Start({}));
@@ -201,10 +208,7 @@ absl::Status ElasticMaster::BeginTasks() {
 }
 
 absl::Status ElasticMaster::Resume(const ElasticCheckpoint& checkpoint) {
-  TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(checkpoint.update));
-  TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(checkpoint.startup));
-  TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, checkpoint.shared, spec_.threads));
-  TY_RETURN_IF_ERROR(model->Restore(checkpoint.version, checkpoint.variables));
+  TY_ASSIGN_OR_RETURN(auto model, ModelOf(checkpoint, checkpoint.version, spec_.threads));
   tasks::Queue queue_then(checkpoint.queue);
   queue_then.Apply(tasks::Recall{});
   queue_then.Apply(tasks::Stop{tasks::Kind::kEvaluation});  // the version that it was of is gone
@@ -221,10 +225,7 @@ absl::Status ElasticMaster::Resume(const ElasticCheckpoint& checkpoint) {
 
 absl::Status ElasticMaster::BeginWithModelOf(const std::string& path) {
   TY_ASSIGN_OR_RETURN(const ElasticCheckpoint from, ReadNewestCheckpoint(path));
-  TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(from.update));
-  TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(from.startup));
-  TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, from.shared, spec_.threads));
-  TY_RETURN_IF_ERROR(model->Restore(from.version, from.variables));
+  TY_ASSIGN_OR_RETURN(auto model, ModelOf(from, from.version, spec_.threads));
   version_ = from.version;
   learner_->Take(std::move(model));
   const tasks::Kind kind =

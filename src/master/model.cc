@@ -26,12 +26,6 @@ Program Only(const Program& program, bool schedule) {
 
 }  // namespace
 
-std::size_t Snapshot::bytes() const {
-  std::size_t bytes = 0;
-  for (const auto& [name, tensor] : variables) bytes += tensor.bytes();
-  return bytes;
-}
-
 absl::StatusOr<std::unique_ptr<Model>> Model::Make(const Program& update, const Program& startup,
                                                    std::vector<std::string> shared, int threads) {
   std::unique_ptr<Model> model(new Model);

@@ -19,7 +19,6 @@ namespace trainyard::master {
 struct Snapshot {
   std::int64_t version = 0;
   std::vector<std::pair<std::string, graph::Tensor>> variables;  // by name
-  std::size_t bytes() const;
 };
 
 // One thread at a time.
