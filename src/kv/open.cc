@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/access.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kv/disk/embedded_store.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "kv/memory_store.h"
 
 namespace trainyard::kv {

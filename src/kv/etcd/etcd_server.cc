@@ -9,11 +9,11 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 
+#include "base/access.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kv/etcd/etcd.grpc.pb.h"
 #include "kv/etcd/etcd_client.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "kv/etcd/etcd_server_bidi.h"
 #include "kv/etcd/etcd_server_calls.h"
 #include "kv/etcd/etcd_server_streams.h"

@@ -1,25 +1,19 @@
 #include "kv/gateway/gateway.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/access.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/http_loop.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "kv/etcd/etcd_server_calls.h"
 #include "kv/etcd/etcd_server_workers.h"
 #include "kv/gateway/gateway_exchange.h"
@@ -29,63 +23,7 @@ namespace {
 
 constexpr unsigned kMaxConnections = 1000;
 constexpr std::size_t kMaxBytesUnderWay = std::size_t{256} << 20;
-constexpr int kBacklog = 128;
 constexpr absl::Duration kEndGrace = absl::Milliseconds(200);  // for the last lines of watches
-
-// Sockets that are accepted have these too: a client whose machine is gone closes nothing.
-void SetOptions(int socket) {
-  const auto set = [&](int level, int name, int value) {
-    ::setsockopt(socket, level, name, &value, sizeof value);
-  };
-  set(SOL_SOCKET, SO_REUSEADDR, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-}
-
-absl::StatusOr<Fd> Listen(const ListenAddress& address) {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-  const bool any = address.host.empty();
-  Fd socket;
-  if (any || address.IsIpv6()) {
-    auto* const in = reinterpret_cast<sockaddr_in6*>(&storage);
-    in->sin6_family = AF_INET6;
-    in->sin6_port = htons(address.port);
-    if (!any) ::inet_pton(AF_INET6, address.host.c_str(), &in->sin6_addr);
-    size = sizeof *in;
-    socket = Fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const int only = any ? 0 : 1;
-    if (socket.valid()) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
-  }
-  if (!socket.valid() && !address.IsIpv6()) {  // where there is no IPv6 the old kind must do
-    auto* const in = reinterpret_cast<sockaddr_in*>(&storage);
-    storage = {};
-    in->sin_family = AF_INET;
-    in->sin_port = htons(address.port);
-    if (!any) ::inet_pton(AF_INET, address.host.c_str(), &in->sin_addr);
-    size = sizeof *in;
-    socket = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  }
-  if (!socket.valid()) return ErrnoStatus(errno, "cannot open a socket");
-  SetOptions(socket.get());
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), size) != 0 ||
-      ::listen(socket.get(), kBacklog) != 0) {
-    return absl::UnavailableError(StrCat("cannot listen at ", address.Text(), ": ", std::strerror(errno)));
-  }
-  return socket;
-}
-
-absl::StatusOr<std::uint16_t> PortOf(const Fd& socket) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return ErrnoStatus(errno, "cannot ask for the port");
-  }
-  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
-                                           : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
-}
 
 class MicroGateway final : public Gateway {
  public:

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/access.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "kv/etcd/etcd_server_codec.h"
 #include "kv/gateway/gateway_json.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/letters.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/names.h"
@@ -10,12 +11,6 @@
 
 namespace trainyard::local {
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
-}
 
 Object Condition(std::string_view type, std::string_view reason, std::string_view message, absl::Time now) {
   return {{"type", type},
@@ -116,7 +111,7 @@ void CheckUnchanged(const Document& live, const Document& definition, std::vecto
 void GiveNames(Document& definition) {
   Object& names = MakeObjectAt(definition, {"spec", "names"});
   const std::string kind(StringAt(definition, {"spec", "names", "kind"}));
-  if (names.if_contains("singular") == nullptr) names["singular"] = Lower(kind);
+  if (names.if_contains("singular") == nullptr) names["singular"] = LowerCase(kind);
   if (names.if_contains("listKind") == nullptr) names["listKind"] = kind + "List";
   MakeObjectAt(definition, {"spec", "conversion"}).emplace("strategy", "None");
 }

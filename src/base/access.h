@@ -1,4 +1,4 @@
-// Who may use a store that is served, and where it listens.
+// Who may use what a process serves, and where it listens.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,12 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "base/fd.h"
 
-namespace trainyard::kv {
+namespace trainyard {
 
+// 256 random bits, as text.
+absl::StatusOr<std::string> NewToken();
 // What a token may be: 1 to 4096 printable ASCII characters without spaces, so that it fits into a header.
 absl::Status CheckToken(std::string_view token);
 // The first line of a file. Every error names the file; InvalidArgument: it is no token.
@@ -33,4 +36,9 @@ struct ListenAddress {
 // elsewhere tomorrow. InvalidArgument: it is none of these.
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text);
 
-}  // namespace trainyard::kv
+// A socket that takes connections there and does not block. Unavailable: nobody can listen there.
+absl::StatusOr<Fd> Listen(const ListenAddress& address);
+// The port that it got.
+absl::StatusOr<std::uint16_t> PortOf(const Fd& socket);
+
+}  // namespace trainyard

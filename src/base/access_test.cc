@@ -1,4 +1,4 @@
-#include "kv/etcd/etcd_server_access.h"
+#include "base/access.h"
 
 #include <fstream>
 
@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace trainyard::kv {
+namespace trainyard {
 namespace {
 
 using ::testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(ParseListenAddress, RefusesWhatIsNoAddress) {
 }
 
 }  // namespace
-}  // namespace trainyard::kv
+}  // namespace trainyard
