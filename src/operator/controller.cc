@@ -91,7 +91,8 @@ Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, Surroundi
       options_(std::move(options)),
       seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
       caches_(api, clock, kind, surroundings, {.ns = options_.ns, .seed = options_.seed},
-              [this](const kube::ObjectKey& key, Caches::News news) { Wake(key, news); }) {}
+              [this](const kube::ObjectKey& key, Caches::News news) { Wake(key, news); }),
+      historian_(api, clock, kind) {}
 
 Controller::~Controller() { Stop(); }
 
@@ -202,7 +203,9 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   const bool due = lives && TakeRecord(key, now);
   const Urgency urgency = UrgencyOf(job.status, plan.status);
   Stored stored{.version = job.meta.resource_version, .status = job.status};
+  std::vector<kube::GonePod> gone = historian_.Collect(view, plan, caches_);
   const absl::StatusOr<ActResult> carried = CarryOut(job, plan, urgency, now, stored);
+  historian_.Store(job, std::move(gone));
   if (!carried.ok()) return {.outcome = OutcomeOf(carried.status())};
   const ActResult& acted = *carried;
   kube::Pass pass{.outcome = kube::Done(), .actions = Join(acted.done, 3)};

@@ -28,6 +28,7 @@
 #include "kube/work_queue.h"
 #include "operator/act.h"
 #include "operator/caches.h"
+#include "operator/historian.h"
 #include "operator/kind.h"
 #include "operator/metrics.h"
 #include "operator/surroundings.h"
@@ -134,6 +135,7 @@ class Controller {
   absl::Time recorded_ TY_GUARDED_BY(mu_) = absl::InfinitePast();
   std::set<kube::ObjectKey> behind_ TY_GUARDED_BY(mu_);  // jobs whose passes wait for the caches
   Caches caches_;
+  Historian historian_;
 };
 
 }  // namespace trainyard::ops

@@ -237,7 +237,7 @@ class BatchResponder final : public Responder {
   BatchResponder(std::shared_ptr<Batch> batch, std::size_t place, bool collects)
       : batch_(std::move(batch)), place_(place), collects_(collects) {}
   void Send(kube::Response response) override { Answer(*batch_, place_, std::move(response)); }
-  // Nobody asks for a watch or a log through DoAll() who wants to read it: it is closed at once.
+  // Nobody asks for a watch or a log that goes on through DoAll() who wants to read it: it is closed at once.
   std::shared_ptr<BodyWriter> Stream(kube::Response head) override {
     if (collects_) {
       return std::make_shared<Collector>(
@@ -263,6 +263,12 @@ class BatchResponder final : public Responder {
   const bool collects_;
 };
 
+// A pod's log as far as it is written.
+bool IsWholeLog(std::string_view target) {
+  const std::size_t query = std::min(target.find('?'), target.size());
+  return target.substr(0, query).ends_with("/log") && target.find("follow=", query) == std::string_view::npos;
+}
+
 }  // namespace
 
 ApiRequest DirectTransport::Wrap(kube::Request request) const {
@@ -279,7 +285,7 @@ std::vector<absl::StatusOr<kube::Response>> DirectTransport::DoAll(std::vector<k
     batch->missing = requests.size();
   }
   for (std::size_t at = 0; at < requests.size(); ++at) {
-    const bool collects = IsProxyTarget(requests[at].target);
+    const bool collects = IsProxyTarget(requests[at].target) || IsWholeLog(requests[at].target);
     server_.Handle(Wrap(std::move(requests[at])), std::make_unique<BatchResponder>(batch, at, collects));
   }
   MutexLock lock(batch->mu);

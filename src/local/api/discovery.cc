@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "local/api/pod_metrics.h"
 
 namespace trainyard::local {
 namespace {
@@ -126,6 +127,17 @@ std::optional<std::string> ResourceList(const ResourceTable& table, std::string_
              {"resources", std::move(entries)}});
 }
 
+std::string MetricsList() {
+  return PrintJson(Object{{"kind", "APIResourceList"},
+                          {"apiVersion", "v1"},
+                          {"groupVersion", StrCat(kMetricsGroup, "/", kMetricsVersion)},
+                          {"resources", Array{Object{{"name", "pods"},
+                                                     {"singularName", ""},
+                                                     {"namespaced", true},
+                                                     {"kind", "PodMetrics"},
+                                                     {"verbs", Array{"list"}}}}}});
+}
+
 }  // namespace
 
 std::vector<std::string_view> VerbsOf(const ResourceInfo& resource) {
@@ -133,15 +145,19 @@ std::vector<std::string_view> VerbsOf(const ResourceInfo& resource) {
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 }
 
-std::optional<std::string> Discover(const ResourceTable& table, const std::vector<std::string>& parts) {
+std::optional<std::string> Discover(const ResourceTable& table, const std::vector<std::string>& parts,
+                                    bool metrics) {
   if (parts.size() == 1 && parts[0] == "api") {
     return PrintJson(
         Object{{"kind", "APIVersions"}, {"versions", Array{"v1"}}, {"serverAddressByClientCIDRs", Array{}}});
   }
   if (parts.size() == 2 && parts[0] == "api") return ResourceList(table, "", parts[1]);
   if (parts.empty() || parts[0] != "apis" || parts.size() > 3) return std::nullopt;
+  if (parts.size() == 3 && metrics && parts[1] == kMetricsGroup && parts[2] == kMetricsVersion)
+    return MetricsList();
   if (parts.size() == 3) return ResourceList(table, parts[1], parts[2]);
-  const std::map<std::string, Versions> groups = GroupsOf(table);
+  std::map<std::string, Versions> groups = GroupsOf(table);
+  if (metrics) groups[std::string(kMetricsGroup)].emplace(kMetricsVersion);
   if (parts.size() == 2) {
     const auto group = groups.find(parts[1]);
     if (group == groups.end() || group->first.empty()) return std::nullopt;

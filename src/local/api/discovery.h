@@ -15,7 +15,9 @@ inline constexpr std::string_view kApiMinor = "30";
 
 // The answer to a discovery path (/api, /api/v1, /apis, /apis/GROUP, /apis/GROUP/VERSION) as JSON text.
 // Nothing: it is no discovery path, or nothing of that group and version is served.
-std::optional<std::string> Discover(const ResourceTable& table, const std::vector<std::string>& parts);
+// `metrics`: what pods use is served too.
+std::optional<std::string> Discover(const ResourceTable& table, const std::vector<std::string>& parts,
+                                    bool metrics = false);
 
 // The answer to /version. `release` is Trainyard's own.
 std::string VersionInfo(std::string_view release);

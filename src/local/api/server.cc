@@ -129,6 +129,7 @@ void ApiServer::Handle(ApiRequest request, std::unique_ptr<Responder> responder)
     return;
   }
   call->info = **info;
+  if (options_.metrics != nullptr && call->info.group == kMetricsGroup) return Metrics(call);
   call->resource = table->Find(call->info.group, call->info.plural);
   if (call->resource != nullptr) call->version = call->resource->Version(call->info.version);
   const bool placed = call->version != nullptr && (call->resource->namespaced || call->info.ns.empty());
@@ -143,6 +144,14 @@ void ApiServer::Handle(ApiRequest request, std::unique_ptr<Responder> responder)
   if (!format.ok()) return call->Fail(format.status());
   call->format = *std::move(format);
   Dispatch(call);
+}
+
+void ApiServer::Metrics(const CallPtr& call) {
+  const RequestInfo& info = call->info;
+  if (info.version != kMetricsVersion || info.plural != "pods" || !info.name.empty())
+    return call->Fail(NoSuchPath(call->target.path));
+  if (info.verb != Verb::kList) return call->Fail(MethodNotAllowed(call->in.request.method, info.plural));
+  call->Send(200, PrintPodMetrics(options_.metrics->Measure(), info.ns, options_.clock->Now()));
 }
 
 void ApiServer::Dispatch(const CallPtr& call) {
@@ -204,7 +213,7 @@ bool ApiServer::HandleElsewhere(const CallPtr& call, const std::shared_ptr<const
     SendOpenApi(call, table);
     return true;
   }
-  auto discovered = Discover(*table, call->target.parts);
+  auto discovered = Discover(*table, call->target.parts, options_.metrics != nullptr);
   if (!discovered) return false;
   call->Send(200, *std::move(discovered));
   return true;

@@ -20,6 +20,7 @@
 #include "local/api/compactor.h"
 #include "local/api/openapi_documents.h"
 #include "local/api/pod_logs.h"
+#include "local/api/pod_metrics.h"
 #include "local/api/proxy_target.h"
 #include "local/api/reader.h"
 #include "local/api/resources.h"
@@ -34,6 +35,7 @@ struct ApiServerOptions {
   Clock* clock = &Clock::System();
   std::optional<std::uint64_t> seed;  // of ids and generated names; unset: the system's entropy
   PodLogs* logs = nullptr;            // null: there are none to be had
+  PodMetrics* metrics = nullptr;      // null: what pods use is not known
   BackendProxy* proxy = nullptr;      // null: the proxy subresources are not served
   std::string release = "0";          // Trainyard's version, told at /version
   // Without threads everything happens in the calls, and what the store tells of is delivered by Pump(): for
@@ -70,6 +72,7 @@ class ApiServer {
   void Log(const CallPtr& call);
   void Proxy(const CallPtr& call, ProxyTarget target);
   void Review(const CallPtr& call);
+  void Metrics(const CallPtr& call);
   void DeleteAll(const CallPtr& call);
   void SendOpenApi(const CallPtr& call, const std::shared_ptr<const ResourceTable>& table);
   const ApiServerOptions options_;

@@ -26,6 +26,7 @@
 #include "local/node/container_launch.h"
 #include "local/node/log_streams.h"
 #include "local/node/node_agent.h"
+#include "local/node/pod_usage.h"
 #include "local/scheduler/scheduler.h"
 
 namespace trainyard::local {
@@ -90,6 +91,7 @@ class ClusterInProcess final : public Cluster {
     TY_ASSIGN_OR_RETURN(proxy_, BackendProxy::Start());
     TY_ASSIGN_OR_RETURN(server_, ApiServer::Start({.store = store_.get(),
                                                    .logs = logs_.get(),
+                                                   .metrics = &usage_,
                                                    .proxy = proxy_.get(),
                                                    .release = options_.release}));
     TY_RETURN_IF_ERROR(Listen(access));
@@ -216,6 +218,7 @@ class ClusterInProcess final : public Cluster {
   std::optional<HomeLock> lock_;
   std::unique_ptr<kv::Store> store_;
   std::unique_ptr<node::LogStreams> logs_;
+  node::PodUsageReader usage_{options_.home.root};
   std::unique_ptr<BackendProxy> proxy_;
   std::unique_ptr<ApiServer> server_;
   std::unique_ptr<HttpServer> http_;

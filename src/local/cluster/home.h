@@ -34,6 +34,7 @@ struct Home {
   std::string Bin() const { return root + "/bin"; }
   std::string Port() const { return root + "/port"; }
   std::string Log() const { return root + "/up.log"; }
+  std::string Dashboard() const { return root + "/dashboard"; }  // its address, with the token
 };
 
 // $TRAINYARD_HOME, or ~/.trainyard.

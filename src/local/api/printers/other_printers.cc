@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/letters.h"
 #include "base/text.h"
 #include "local/api/printers/printers.h"
 
@@ -15,12 +16,6 @@ std::int64_t Members(const Document& object, Path path) {
   if (found == nullptr) return 0;
   if (found->is_object()) return static_cast<std::int64_t>(found->get_object().size());
   return found->is_array() ? static_cast<std::int64_t>(found->get_array().size()) : 0;
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
 }
 
 // The first of the times that the event has.
@@ -50,7 +45,7 @@ Array EventCells(const Document& event, absl::Time now) {
   return {PrintSince(LastSeen(event), now),
           StringAt(event, {"type"}),
           StringAt(event, {"reason"}),
-          StrCat(Lower(StringAt(event, {"involvedObject", "kind"})), "/",
+          StrCat(LowerCase(StringAt(event, {"involvedObject", "kind"})), "/",
                  StringAt(event, {"involvedObject", "name"})),
           StringAt(event, {"involvedObject", "fieldPath"}),
           StrCat(component.empty() ? StringAt(event, {"reportingComponent"}) : component,

@@ -1,0 +1,322 @@
+#include "view/diagnosis.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "kube/rfc3339.h"
+
+namespace trainyard::view {
+namespace {
+
+constexpr absl::Duration kUnnoticed = absl::Seconds(5);  // an operator that runs has seen a job by then
+constexpr std::size_t kMostWaiting = 10;
+constexpr std::size_t kMostEvents = 20;
+constexpr int kNotFoundExit = 127;
+constexpr int kNotRunnableExit = 126;
+
+std::string Since(absl::Time time, absl::Time now) {
+  return time == absl::InfinitePast() ? "" : StrCat(" since ", kube::PrintAge(now - time));
+}
+
+// "3 of 4 members run", "all 4 members run".
+std::string CountMembers(const JobPage& page) {
+  const auto running = std::ranges::count_if(page.members, &Member::runs);
+  if (page.members.empty()) return "it has no pods";
+  const std::string all = StrCat(page.members.size(), page.members.size() == 1 ? " member" : " members");
+  if (static_cast<std::size_t>(running) == page.members.size())
+    return page.members.size() == 1 ? "its member runs" : StrCat("all ", all, " run");
+  return StrCat(running, " of ", all, running == 1 ? " runs" : " run");
+}
+
+std::string Restarts(const Job& job) {
+  if (job.restarts == 0) return "";
+  return StrCat(", after ", job.restarts, job.restarts == 1 ? " restart" : " restarts");
+}
+
+// Nobody has done anything for it.
+bool IsUnnoticed(const JobPage& page) { return page.job.state.empty() && page.members.empty(); }
+
+std::string Sentence(const JobPage& page, absl::Time now) {
+  const Job& job = page.job;
+  if (IsUnnoticed(page))
+    return StrCat(job.Id(), " was made ", Ago(job.created, now), ", and nobody has looked at it yet.");
+  std::string text = StrCat(job.Id(), " ");
+  if (job.over) {
+    StrAppend(text, job.succeeded ? "has succeeded" : StrCat("has ended: ", job.state));
+    if (job.ended != absl::InfinitePast()) {
+      StrAppend(text, " ", Ago(job.ended, now));
+      if (job.started != absl::InfinitePast())
+        StrAppend(text, ", ", kube::PrintAge(job.ended - job.started), " after its start");
+    }
+    StrAppend(text, Restarts(job), ".");
+  } else {
+    StrAppend(text, "is ", job.state.empty() ? "being started" : job.state, Since(job.changed, now),
+              Restarts(job), "; ", CountMembers(page), ".");
+  }
+  const std::string message = job.message.empty() ? job.reason : job.message;
+  if (!message.empty()) StrAppend(text, " It says: ", message, message.ends_with('.') ? "" : ".");
+  return text;
+}
+
+std::vector<std::string> Waits(const JobPage& page, absl::Time now) {
+  std::vector<std::string> waits;
+  std::size_t waiting = 0;
+  for (const Member& member : page.members) {
+    if (!member.waits || page.job.over) continue;
+    if (++waiting > kMostWaiting) continue;
+    waits.push_back(
+        StrCat(member.name, " (pod ", member.pod, ") waits", Since(member.since, now), ": ", member.why));
+  }
+  if (waiting > kMostWaiting) waits.push_back(StrCat("and ", waiting - kMostWaiting, " other members"));
+  return waits;
+}
+
+// The last member that ended badly, by itself rather than by a signal; null: none did.
+const kube::GonePod* LastFailure(const JobPage& page) {
+  const kube::GonePod* killed = nullptr;
+  for (auto gone = page.history.rbegin(); gone != page.history.rend(); ++gone) {
+    if (gone->reason == "OOMKilled" || (gone->exit_code.value_or(0) != 0 && gone->signal == 0)) return &*gone;
+    if (killed == nullptr && gone->signal != 0) killed = &*gone;
+  }
+  return killed;
+}
+
+const Member* FindWith(const JobPage& page, bool (*is)(const Member&)) {
+  const auto found = std::ranges::find_if(page.members, is);
+  return found == page.members.end() ? nullptr : &*found;
+}
+
+std::string AdviseOnEnd(const Job& job, std::string_view member, int exit_code, std::string_view reason,
+                        bool previous) {
+  const std::string logs = StrCat("`trainyard logs ", job.Id(), " --member ", member);
+  if (reason == "OOMKilled")
+    return StrCat(member,
+                  " has used more memory than its limit: raise resources.limits.memory of its role, or let "
+                  "it use less.");
+  if (exit_code == kNotFoundExit)
+    return StrCat("the command of ", member, " was not found in its image: check command and image; ", logs,
+                  "` shows what the shell said.");
+  if (exit_code == kNotRunnableExit)
+    return StrCat("the command of ", member, " may not be executed: check its permissions in the image.");
+  return StrCat("look at what ", member, " wrote last: ", logs, previous ? " --previous`." : "`.");
+}
+
+std::string Next(const JobPage& page, absl::Time now) {
+  const Job& job = page.job;
+  if (IsUnnoticed(page)) {
+    if (now - job.created < kUnnoticed) return "";
+    return job.kind == Kind::kTask
+               ? "is a launcher running? `trainyard launcher` runs one, and so does `trainyard up`."
+               : "is an operator running? `trainyard operator` runs one, and so does `trainyard up`.";
+  }
+  if (job.succeeded) return "";
+  if (job.state == "Suspended")
+    return StrCat("it was told to rest: set spec.suspend to false, and it goes on.");
+  if (!job.over) {
+    if (FindWith(page, [](const Member& member) { return member.state == "Unschedulable"; }) != nullptr) {
+      return StrCat(
+          "give the cluster room (another node, or `trainyard delete` of a job that is not needed), "
+          "ask for less, or `trainyard scale ",
+          job.Id(), "` down.");
+    }
+    if (const Member* const member = FindWith(page, [](const Member& one) {
+          return one.state == "ErrImagePull" || one.state == "ImagePullBackOff" ||
+                 one.state == "InvalidImageName";
+        }))
+      return StrCat("check the image's name and whether the node may pull it: `kubectl describe pod ",
+                    member->pod, "`.");
+    if (const Member* const member =
+            FindWith(page, [](const Member& one) { return one.state == "CrashLoopBackOff"; }))
+      return AdviseOnEnd(job, member->name, 1, "", /*previous=*/true);
+    if (FindWith(page, [](const Member& member) { return member.waits; }) != nullptr)
+      return StrCat("wait, or look closer: `trainyard events ", job.Id(), "`.");
+    return "";
+  }
+  for (const Member& member : page.members) {
+    if (member.exit_code != 0 && member.state != "Terminating")
+      return AdviseOnEnd(job, member.name, member.exit_code, member.state, /*previous=*/false);
+  }
+  if (const kube::GonePod* const gone = LastFailure(page))
+    return AdviseOnEnd(job, gone->member, gone->exit_code.value_or(1), gone->reason, /*previous=*/true);
+  return StrCat("mend what it says, then submit it again; `trainyard describe ", job.Id(),
+                "` shows all of it.");
+}
+
+std::string EndOf(const kube::GonePod& gone) {
+  std::string text;
+  if (gone.signal != 0) {
+    text = StrCat("signal ", gone.signal);
+  } else if (gone.exit_code) {
+    text = StrCat("exit code ", *gone.exit_code);
+  }
+  if (!gone.reason.empty()) StrAppend(text, text.empty() ? "" : ", ", gone.reason);
+  return text;
+}
+
+// "  3m ago  worker-1 on node-0 (exit code 1): it failed"
+std::string HeadOf(const kube::GonePod& gone, absl::Time now) {
+  std::string text = Ago(gone.ended, now);
+  if (text.empty()) text = "some time ago";
+  StrAppend(text, "  ", gone.member.empty() ? gone.pod : gone.member);
+  if (!gone.node.empty()) StrAppend(text, " on ", gone.node);
+  if (const std::string end = EndOf(gone); !end.empty()) StrAppend(text, " (", end, ")");
+  StrAppend(text, ": ", gone.cause.empty() ? "it was deleted" : gone.cause);
+  return text;
+}
+
+std::vector<std::string_view> LastLinesOf(std::string_view log, std::size_t most) {
+  if (log.ends_with('\n')) log.remove_suffix(1);
+  if (log.empty()) return {};
+  std::vector<std::string_view> lines = Split(log, '\n');
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(most));
+  return lines;
+}
+
+std::vector<std::vector<std::string>> MemberRows(const JobPage& page, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {{"MEMBER", "STATE", "RESTARTS", "NODE", "POD", "AGE"}};
+  for (const Member& member : page.members) {
+    rows.push_back({member.name, member.state, StrCat(member.restarts),
+                    member.node.empty() ? "-" : member.node, member.pod,
+                    kube::PrintAge(now - member.created)});
+  }
+  return rows;
+}
+
+std::string Indented(std::string_view text, std::string_view by) {
+  std::string out;
+  for (const std::string_view line : LastLinesOf(text, text.size())) StrAppend(out, by, line, "\n");
+  return out;
+}
+
+}  // namespace
+
+std::string Ago(absl::Time time, absl::Time now) {
+  return time == absl::InfinitePast()
+             ? ""
+             : StrCat(kube::PrintAge(std::max(now - time, absl::ZeroDuration())), " ago");
+}
+
+Diagnosis Diagnose(const JobPage& page, absl::Time now) {
+  Diagnosis diagnosis{.sentence = Sentence(page, now), .waits = Waits(page, now), .next = Next(page, now)};
+  if (!page.job.over) {
+    for (const std::string& node : page.why_nodes) diagnosis.waits.push_back(StrCat("  ", node));
+  }
+  return diagnosis;
+}
+
+std::string PrintWhy(const JobPage& page, absl::Time now, const WhyOptions& options) {
+  const Diagnosis diagnosis = Diagnose(page, now);
+  std::string out = StrCat(diagnosis.sentence, "\n");
+  if (!page.job.progress.empty()) {
+    for (std::size_t i = 0; i < page.job.progress.size(); ++i)
+      StrAppend(out, i == 0 ? "At " : ", ", page.job.progress[i].first, " ", page.job.progress[i].second);
+    out += "\n";
+  }
+  if (!diagnosis.waits.empty()) {
+    out += "\nIt waits for:\n";
+    for (const std::string& wait : diagnosis.waits) StrAppend(out, "  ", wait, "\n");
+  }
+  if (page.history.empty()) {
+    if (!page.job.last_cause.empty())
+      StrAppend(out, "\nIt was last restarted because ", page.job.last_cause, ".\n");
+  } else {
+    const std::size_t told = std::min(options.restarts, page.history.size());
+    StrAppend(out, "\nPods that are gone, the newest first");
+    if (told < page.history.size()) StrAppend(out, " (", told, " of ", page.history.size(), ")");
+    out += ":\n";
+    for (std::size_t i = 0; i < told; ++i) {
+      const kube::GonePod& gone = page.history[page.history.size() - 1 - i];
+      StrAppend(out, "  ", HeadOf(gone, now), "\n");
+      const auto lines = LastLinesOf(gone.log, options.lines);
+      for (const std::string_view line : lines) StrAppend(out, "      | ", line, "\n");
+      if (lines.empty()) out += "      (it left no log)\n";
+    }
+  }
+  if (!diagnosis.next.empty()) StrAppend(out, "\nNext: ", diagnosis.next, "\n");
+  return out;
+}
+
+Document WhyToJson(const JobPage& page, absl::Time now) {
+  const Diagnosis diagnosis = Diagnose(page, now);
+  Array waits;
+  for (const std::string& wait : diagnosis.waits)
+    waits.emplace_back(std::string_view(wait).substr(std::min(wait.find_first_not_of(" "), wait.size())));
+  Array history;
+  for (const kube::GonePod& gone : page.history) {
+    Object one{{"pod", gone.pod},
+               {"member", gone.member},
+               {"node", gone.node},
+               {"cause", gone.cause},
+               {"log", gone.log}};
+    if (gone.exit_code) one["exitCode"] = *gone.exit_code;
+    if (gone.signal != 0) one["signal"] = gone.signal;
+    if (!gone.reason.empty()) one["reason"] = gone.reason;
+    if (gone.began != absl::InfinitePast()) one["began"] = kube::PrintMicroTime(gone.began);
+    if (gone.ended != absl::InfinitePast()) one["ended"] = kube::PrintMicroTime(gone.ended);
+    history.push_back(std::move(one));
+  }
+  return Object{{"kind", FactsOf(page.job.kind).name},
+                {"namespace", page.job.ns},
+                {"name", page.job.name},
+                {"state", page.job.state},
+                {"reason", page.job.reason},
+                {"message", page.job.message},
+                {"restarts", page.job.restarts},
+                {"sentence", diagnosis.sentence},
+                {"waits", std::move(waits)},
+                {"history", std::move(history)},
+                {"next", diagnosis.next}};
+}
+
+std::vector<std::vector<std::string>> EventRows(const std::vector<Event>& events, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {{"AGE", "TYPE", "OBJECT", "REASON", "MESSAGE"}};
+  for (const Event& event : events) {
+    rows.push_back(
+        {StrCat(kube::PrintAge(now - event.time), event.count > 1 ? StrCat(" (x", event.count, ")") : ""),
+         event.warning ? "Warning" : "Normal", event.object, event.reason, event.message});
+  }
+  return rows;
+}
+
+std::string PrintDescription(const JobPage& page, absl::Time now) {
+  const Job& job = page.job;
+  std::vector<std::vector<std::string>> rows;
+  const auto row = [&](std::string_view name, std::string value) {
+    if (!value.empty()) rows.push_back({StrCat(name, ":"), std::move(value)});
+  };
+  const auto time = [&](absl::Time at) {
+    return at == absl::InfinitePast() ? "" : StrCat(kube::PrintTime(at), " (", Ago(at, now), ")");
+  };
+  row("Name", job.name);
+  row("Namespace", job.ns);
+  row("Kind", std::string(FactsOf(job.kind).name));
+  row("State", IsUnnoticed(page) ? "(nobody has looked at it yet)" : job.state);
+  row("Reason", job.reason);
+  row("Message", job.message);
+  row("Ready", StrCat(job.ready, "/", job.wanted));
+  row("Restarts", StrCat(job.restarts));
+  row("Last restart", job.last_cause);
+  row("Created", time(job.created));
+  row("Started", time(job.started));
+  row("Ended", time(job.ended));
+  for (const auto& [name, value] : job.progress) row(StrCat("Progress ", name), value);
+  for (const auto& [name, value] : job.spec) row(StrCat("Spec ", name), value);
+  std::string out = Table(rows, 2);
+  out += "\nMembers:\n";
+  out += page.members.empty() ? "  (none)\n" : Indented(Table(MemberRows(page, now), 2), "  ");
+  for (const Member& member : page.members) {
+    if (!member.why.empty()) StrAppend(out, "  ", member.name, ": ", member.why, "\n");
+  }
+  if (!page.history.empty()) {
+    out += "\nPods that are gone:\n";
+    for (const kube::GonePod& gone : page.history) StrAppend(out, "  ", HeadOf(gone, now), "\n");
+  }
+  out += "\nEvents:\n";
+  if (page.events.empty()) out += "  (none)\n";
+  const std::size_t first = page.events.size() > kMostEvents ? page.events.size() - kMostEvents : 0;
+  rows = EventRows({page.events.begin() + static_cast<std::ptrdiff_t>(first), page.events.end()}, now);
+  if (rows.size() > 1) out += Indented(Table(rows, 2), "  ");
+  return out;
+}
+
+}  // namespace trainyard::view

@@ -1,0 +1,194 @@
+#include "view/diagnosis.h"
+
+#include "base/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "view/parse.h"
+
+namespace trainyard::view {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+
+Document TfJob(std::string_view conditions, std::string_view more = "") {
+  return *ParseJson(
+      StrCat(R"({"apiVersion":"kubeflow.org/v1alpha2","kind":"TFJob","metadata":{"name":"mnist",)"
+             R"("namespace":"default","uid":"u1","creationTimestamp":"1970-01-12T13:46:00Z"},)"
+             R"("spec":{"tfReplicaSpecs":{"Worker":{"replicas":2,"template":{"spec":{"containers":)"
+             R"([{"name":"tensorflow","image":"tf:1"}]}}}}},"status":{"conditions":[)",
+             conditions, "]", more, "}}"));
+}
+
+kube::CompactPod Pod(std::string_view name, std::string_view index, std::string_view status,
+                     std::string_view spec = "{}") {
+  return *kube::ParsePod(
+      StrCat(R"({"metadata":{"name":")", name, R"(","namespace":"default","uid":"uid-)", name,
+             R"(","creationTimestamp":"1970-01-12T13:46:10Z","labels":{"tf_job_name":"mnist",)"
+             R"("tf-replica-type":"worker","tf-replica-index":")",
+             index, R"("}},"spec":)", spec, R"(,"status":)", status, "}"));
+}
+
+JobPage Page(Document job, const std::vector<kube::CompactPod>& pods = {}) {
+  JobPage page{.job = ParseJob(Kind::kTfJob, std::move(job))};
+  page.members = PutInPlace(Kind::kTfJob, pods).members;
+  return page;
+}
+
+constexpr std::string_view kRunning =
+    R"({"type":"Created","status":"False"},{"type":"Running","status":"True","reason":"TFJobRunning",)"
+    R"("message":"all 2 pods run","lastTransitionTime":"1970-01-12T13:46:20Z"})";
+
+TEST(ParseJob, ReadsTheConditionThatHolds) {
+  const Job job = ParseJob(
+      Kind::kTfJob,
+      TfJob(kRunning, R"(,"ready":"2/2","restartCount":3,"restarts":{"worker":{"lastCause":"it died",)"
+                      R"("lastTime":"1970-01-12T13:46:30Z"}})"));
+  EXPECT_EQ(job.Id(), "tfjob/mnist");
+  EXPECT_EQ(job.state, "Running");
+  EXPECT_EQ(job.ready, 2);
+  EXPECT_EQ(job.wanted, 2);
+  EXPECT_EQ(job.restarts, 3);
+  EXPECT_EQ(job.last_cause, "it died");
+  EXPECT_FALSE(job.over);
+}
+
+TEST(ParseJob, BearsWhatIsNoJob) {
+  for (const Kind kind : kKinds) {
+    EXPECT_EQ(ParseJob(kind, Document()).name, "");
+    EXPECT_EQ(ParseJob(kind, *ParseJson(R"({"status":7,"data":{"spec":"{"}})")).ready, 0);
+  }
+}
+
+TEST(ParseJob, ReadsWhatAnElasticMasterTells) {
+  const Document pod = *ParseJson(R"({"metadata":{"name":"m-master","namespace":"d","labels":)"
+                                  R"({"trainyard.dev/elastic-job":"m"}},"status":{"phase":"Running"}})");
+  EXPECT_EQ(ParseJob(Kind::kElastic, pod).state, "Starting");
+  const Job job =
+      ParseJob(Kind::kElastic, pod,
+               *ParseJson(R"({"phase":"Training","epoch":1,"epochs":4,"workers":2,"wantedWorkers":3,)"
+                          R"("restarts":1,"loss":0.5,"metrics":{"accuracy":0.9}})"));
+  EXPECT_EQ(job.Id(), "elastic/m");
+  EXPECT_EQ(job.state, "Training");
+  EXPECT_EQ(job.ready, 2);
+  EXPECT_EQ(job.wanted, 3);
+  EXPECT_THAT(job.progress, testing::Contains(testing::Pair("accuracy", "0.9000")));
+}
+
+TEST(PutInPlace, TakesTheNewestPodOfAPlaceInTheOrderOfNumbers) {
+  std::vector<kube::CompactPod> pods = {Pod("a", "10", R"({"phase":"Running"})"),
+                                        Pod("b", "2", R"({"phase":"Failed"})"),
+                                        Pod("c", "2", R"({"phase":"Running"})")};
+  pods[2].meta.created += absl::Seconds(5);
+  const Places places = PutInPlace(Kind::kTfJob, pods);
+  ASSERT_THAT(places.members, SizeIs(2));
+  EXPECT_EQ(places.members[0].name, "worker-2");
+  EXPECT_EQ(places.members[0].pod, "c");
+  EXPECT_EQ(places.members[1].name, "worker-10");
+  ASSERT_THAT(places.followed, SizeIs(1));
+  EXPECT_EQ(places.followed[0].pod, "b");
+}
+
+TEST(Diagnose, SaysThatNobodyHasLookedAtAJob) {
+  JobPage page = Page(TfJob(""));
+  page.job.created = kNow - absl::Seconds(1);
+  EXPECT_THAT(Diagnose(page, kNow).sentence, HasSubstr("nobody has looked at it yet"));
+  EXPECT_EQ(Diagnose(page, kNow).next, "") << "it may come in a moment";
+  page.job.created = kNow - absl::Seconds(30);
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("trainyard operator"));
+}
+
+TEST(Diagnose, HasNothingToSayOfAJobThatRuns) {
+  const JobPage page = Page(TfJob(kRunning), {Pod("a", "0", R"({"phase":"Running"})")});
+  const Diagnosis diagnosis = Diagnose(page, kNow);
+  EXPECT_THAT(diagnosis.sentence, HasSubstr("tfjob/mnist is Running"));
+  EXPECT_THAT(diagnosis.waits, IsEmpty());
+  EXPECT_EQ(diagnosis.next, "");
+}
+
+TEST(Diagnose, NamesWhoFindsNoNodeAndWhyNot) {
+  const kube::CompactPod waiting = Pod(
+      "w", "0",
+      R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable",)"
+      R"("message":"0/2 nodes are available"}]})",
+      R"({"nodeSelector":{"disk":"ssd"},"containers":[{"name":"c","resources":{"requests":{"cpu":"3"}}}]})");
+  JobPage page = Page(TfJob(kRunning), {waiting});
+  const auto node = [](std::string_view name, std::string_view labels, std::string_view more) {
+    return *kube::ParseNode(StrCat(R"({"metadata":{"name":")", name, R"(","labels":)", labels,
+                                   R"(},"spec":{)", more,
+                                   R"(},"status":{"allocatable":{"cpu":"4"},"conditions":[{"type":"Ready",)"
+                                   R"("status":"True"}]}})"));
+  };
+  const kube::CompactPod taker = *kube::ParsePod(
+      R"({"metadata":{"name":"t"},"spec":{"nodeName":"full","containers":[{"name":"c","resources":)"
+      R"({"requests":{"cpu":"2500m"}}}]},"status":{"phase":"Running"}})");
+  page.why_nodes = ExplainNodes(
+      waiting,
+      {node("full", R"({"disk":"ssd"})", ""), node("hdd", "{}", ""),
+       node("away", R"({"disk":"ssd"})", R"("unschedulable":true)"), node("free", R"({"disk":"ssd"})", "")},
+      {taker});
+  EXPECT_THAT(page.why_nodes,
+              ElementsAre("full has 1.50 of 4 cpu free, and it asks for 3",
+                          "hdd has not the label disk=ssd that the pod asks for",
+                          "away is cordoned: it takes no new pods", "free has room for it now"));
+  const Diagnosis diagnosis = Diagnose(page, kNow);
+  ASSERT_THAT(diagnosis.waits, SizeIs(5));
+  EXPECT_THAT(diagnosis.waits[0], HasSubstr("worker-0 (pod w) waits since"));
+  EXPECT_THAT(diagnosis.waits[0], HasSubstr("0/2 nodes are available"));
+  EXPECT_THAT(diagnosis.next, HasSubstr("ask for less"));
+}
+
+TEST(Diagnose, AdvisesByHowAMemberEnded) {
+  constexpr std::string_view failed =
+      R"({"type":"Failed","status":"True","reason":"TFJobFailed","message":"worker-0 failed"})";
+  JobPage page = Page(TfJob(failed));
+  page.history = {{.pod = "w", .member = "worker-0", .cause = "exited 1", .exit_code = 1}};
+  EXPECT_THAT(Diagnose(page, kNow).next,
+              HasSubstr("trainyard logs tfjob/mnist --member worker-0 --previous"));
+  page.history.push_back({.pod = "v", .member = "worker-1", .exit_code = 143, .signal = 15});
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("worker-0")) << "the other was only told to go";
+  page.history.pop_back();
+  page.history[0].reason = "OOMKilled";
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("resources.limits.memory"));
+  page.history[0] = {.pod = "w", .member = "worker-0", .exit_code = 127};
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("was not found in its image"));
+  EXPECT_THAT(Diagnose(page, kNow).sentence, HasSubstr("has ended: Failed"));
+}
+
+TEST(PrintWhy, ShowsTheLastLinesOfTheNewestFirst) {
+  JobPage page = Page(TfJob(kRunning));
+  for (int i = 0; i < 3; ++i) {
+    page.history.push_back({.pod = StrCat("w-", i),
+                            .uid = StrCat(i),
+                            .member = "worker-1",
+                            .node = "node-0",
+                            .cause = StrCat("cause ", i),
+                            .exit_code = 7,
+                            .ended = kNow - absl::Seconds(30 - i),
+                            .log = "one\ntwo\nthree\n"});
+  }
+  const std::string why = PrintWhy(page, kNow, {.lines = 2, .restarts = 2});
+  EXPECT_THAT(why, HasSubstr("(2 of 3)"));
+  EXPECT_THAT(why,
+              HasSubstr("28s ago  worker-1 on node-0 (exit code 7): cause 2\n      | two\n      | three\n"));
+  EXPECT_THAT(why, Not(HasSubstr("cause 0")));
+  EXPECT_THAT(why, Not(HasSubstr("| one")));
+  EXPECT_LT(why.find("cause 2"), why.find("cause 1"));
+  EXPECT_EQ(ArrayAt(WhyToJson(page, kNow), {"history"})->size(), 3);
+}
+
+TEST(ParseKind, KnowsEveryName) {
+  EXPECT_EQ(ParseKind("TFJobs"), Kind::kTfJob);
+  EXPECT_EQ(ParseKind("aitj"), Kind::kAiTrainingJob);
+  EXPECT_EQ(ParseKind("elastic"), Kind::kElastic);
+  EXPECT_EQ(ParseKind("tasks"), Kind::kTask);
+  EXPECT_EQ(ParseKind("pod"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace trainyard::view

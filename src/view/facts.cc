@@ -1,0 +1,81 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/letters.h"
+#include "base/text.h"
+#include "view/job.h"
+
+namespace trainyard::view {
+namespace {
+
+const std::vector<KindFacts>& AllFacts() {
+  static const std::vector<KindFacts>* const all = new std::vector<KindFacts>{
+      {.kind = Kind::kTfJob,
+       .name = "tfjob",
+       .others = {"tfjobs", "tfj"},
+       .history = "tfjob",
+       .resource = {"kubeflow.org", "v1alpha2", "tfjobs", "TFJob"},
+       .job_label = "tf_job_name",
+       .role_label = "tf-replica-type",
+       .index_label = "tf-replica-index"},
+      {.kind = Kind::kAiTrainingJob,
+       .name = "aitrainingjob",
+       .others = {"aitrainingjobs", "aitj", "aitjs"},
+       .history = "aitrainingjob",
+       .resource = {"elasticdeeplearning.ai", "v1", "aitrainingjobs", "AITrainingJob"},
+       .job_label = "TrainingJobName",
+       .role_label = "TrainingJobReplicaName",
+       .index_label = "TrainingJobReplicaIndex"},
+      {.kind = Kind::kElastic,
+       .name = "elastic",
+       .others = {"elasticjob", "elasticjobs"},
+       .history = "elastic",
+       .resource = kube::Resource::Pods(),
+       .object_selector = "trainyard.dev/elastic-job,trainyard.dev/elastic-role=master",
+       .object_suffix = "-master",
+       .job_label = "trainyard.dev/elastic-job",
+       .role_label = "trainyard.dev/elastic-role",
+       .index_label = "trainyard.dev/elastic-index"},
+      {.kind = Kind::kTask,
+       .name = "task",
+       .others = {"tasks", "launch"},
+       .history = "task",
+       .resource = kube::Resource::ConfigMaps(),
+       .object_selector = "trainyard.dev/launch-task",
+       .object_suffix = "-task",
+       .job_label = "trainyard.dev/launch-task",
+       .role_label = "trainyard.dev/launch-member"}};
+  return *all;
+}
+
+}  // namespace
+
+const KindFacts& FactsOf(Kind kind) {
+  const auto found = std::ranges::find(AllFacts(), kind, &KindFacts::kind);
+  TY_CHECK(found != AllFacts().end(), "every kind has its facts");
+  return *found;
+}
+
+std::optional<Kind> ParseKind(std::string_view name) {
+  for (const KindFacts& facts : AllFacts()) {
+    const auto is = [&](std::string_view known) { return LowerCase(known) == LowerCase(name); };
+    if (is(facts.name) || std::ranges::any_of(facts.others, is)) return facts.kind;
+  }
+  return std::nullopt;
+}
+
+std::string Job::Id() const { return StrCat(FactsOf(kind).name, "/", name); }
+
+bool NameLess(std::string_view a, std::string_view b) {
+  const std::size_t dash_a = a.rfind('-');
+  const std::size_t dash_b = b.rfind('-');
+  if (dash_a != std::string_view::npos && dash_b != std::string_view::npos &&
+      a.substr(0, dash_a) == b.substr(0, dash_b)) {
+    const auto number_a = ParseNumber<int>(a.substr(dash_a + 1));
+    const auto number_b = ParseNumber<int>(b.substr(dash_b + 1));
+    if (number_a && number_b) return *number_a < *number_b;
+  }
+  return a < b;
+}
+
+}  // namespace trainyard::view

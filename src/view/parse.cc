@@ -1,0 +1,374 @@
+#include "view/parse.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/letters.h"
+#include "base/text.h"
+#include "kube/pod_end.h"
+#include "kube/rfc3339.h"
+#include "view/usage.h"
+
+namespace trainyard::view {
+namespace {
+
+absl::Time TimeAt(const Document& document, Path path) {
+  return kube::ParseTime(StringAt(document, path)).value_or(absl::InfinitePast());
+}
+
+std::string TextAt(const Document& document, Path path) { return std::string(StringAt(document, path)); }
+
+// "3/4".
+void ParseReady(std::string_view text, Job& job) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return;
+  job.ready = ParseNumber<int>(text.substr(0, slash)).value_or(0);
+  job.wanted = ParseNumber<int>(text.substr(slash + 1)).value_or(0);
+}
+
+void TakeCondition(const Document& condition, Job& job) {
+  job.state = TextAt(condition, {"type"});
+  job.reason = TextAt(condition, {"reason"});
+  job.message = TextAt(condition, {"message"});
+  job.changed = TimeAt(condition, {"lastTransitionTime"});
+}
+
+// The newest cause of any role.
+void TakeRestarts(const Document& status, Job& job) {
+  const Object* const restarts = ObjectAt(status, {"restarts"});
+  if (restarts == nullptr) return;
+  absl::Time newest = absl::InfinitePast();
+  for (const auto& role : *restarts) {
+    const absl::Time time = TimeAt(role.value(), {"lastTime"});
+    if (StringAt(role.value(), {"lastCause"}).empty() || time < newest) continue;
+    newest = time;
+    job.last_cause = TextAt(role.value(), {"lastCause"});
+  }
+}
+
+void ParseCustom(Job& job) {
+  static const Document none;
+  const Document* const found = Find(job.object, {"status"});
+  const Document& status = found == nullptr ? none : *found;
+  if (const Array* const conditions = ArrayAt(status, {"conditions"})) {
+    for (const Document& condition : *conditions) {
+      if (StringAt(condition, {"status"}) == "True") TakeCondition(condition, job);
+    }
+  }
+  if (const std::string_view phase = StringAt(status, {"phase"}); !phase.empty()) job.state = phase;
+  ParseReady(StringAt(status, {"ready"}), job);
+  job.restarts = IntAt(status, {"restartTotal"}).value_or(IntAt(status, {"restartCount"}).value_or(0));
+  job.started = TimeAt(status, {"startTime"});
+  job.ended = std::max(TimeAt(status, {"completionTime"}), TimeAt(status, {"endTime"}));
+  TakeRestarts(status, job);
+  static const std::set<std::string_view> ends = {"Succeeded", "Succeed",   "Failed",
+                                                  "Timeout",   "Preempted", "NodeFail"};
+  job.over = ends.contains(job.state);
+  job.succeeded = job.state.starts_with("Succe");
+  for (const std::string_view roles : {"tfReplicaSpecs", "replicaSpecs"}) {
+    const Object* const specs = ObjectAt(job.object, {"spec", roles});
+    if (specs == nullptr) continue;
+    for (const auto& role : *specs) {
+      const Array* const containers = ArrayAt(role.value(), {"template", "spec", "containers"});
+      std::string text = StrCat(IntAt(role.value(), {"replicas"}).value_or(1), " pods");
+      if (containers != nullptr && !containers->empty())
+        StrAppend(text, " of ", StringAt(containers->front(), {"image"}));
+      job.spec.emplace_back(Key(role), std::move(text));
+    }
+  }
+}
+
+double NumberAt(const Document& document, std::string_view key) {
+  const Document* const value = Find(document, {key});
+  if (value == nullptr) return 0;
+  return value->is_double() ? value->get_double() : static_cast<double>(IntAt(document, {key}).value_or(0));
+}
+
+void ParseProgress(const Document& progress, Job& job) {
+  job.told = progress;
+  job.state = TextAt(progress, {"phase"});
+  job.message = TextAt(progress, {"reason"});
+  if (job.message.empty()) job.message = TextAt(progress, {"waiting"});
+  job.ready = static_cast<int>(IntAt(progress, {"workers"}).value_or(0));
+  job.wanted = static_cast<int>(IntAt(progress, {"wantedWorkers"}).value_or(0));
+  job.restarts = IntAt(progress, {"restarts"}).value_or(0);
+  job.over = job.state == "Complete" || job.state == "Failed";
+  job.succeeded = job.state == "Complete";
+  const auto add = [&](std::string name, std::string text) {
+    job.progress.emplace_back(std::move(name), std::move(text));
+  };
+  add("epoch", StrCat(IntAt(progress, {"epoch"}).value_or(0), "/", IntAt(progress, {"epochs"}).value_or(0)));
+  add("records",
+      StrCat(IntAt(progress, {"records"}).value_or(0), "/", IntAt(progress, {"epochRecords"}).value_or(0)));
+  add("version", StrCat(IntAt(progress, {"version"}).value_or(0)));
+  if (Find(progress, {"loss"}) != nullptr) add("loss", fmt::format("{:.4f}", NumberAt(progress, "loss")));
+  if (const Object* const metrics = ObjectAt(progress, {"metrics"})) {
+    for (const auto& metric : *metrics)
+      add(std::string(Key(metric)), fmt::format("{:.4f}", NumberAt(progress.at("metrics"), Key(metric))));
+  }
+  if (const std::string_view checkpoint = StringAt(progress, {"checkpoint"}); !checkpoint.empty())
+    add("checkpoint", std::string(checkpoint));
+  if (const Array* const restarts = ArrayAt(progress, {"lastRestarts"});
+      restarts != nullptr && !restarts->empty())
+    job.last_cause = StrCat(StringAt(restarts->back(), {"pod"}), " ", StringAt(restarts->back(), {"cause"}));
+}
+
+// Of an elastic job: its master's pod, which is the job, and what the master says.
+void ParseElastic(const Document& progress, Job& job) {
+  job.name = TextAt(job.object, {"metadata", "labels", FactsOf(Kind::kElastic).job_label});
+  job.started = TimeAt(job.object, {"status", "startTime"});
+  const std::string_view phase = StringAt(job.object, {"status", "phase"});
+  if (progress.is_object()) {
+    ParseProgress(progress, job);
+  } else {
+    job.state = phase == "Pending" ? "Pending" : "Starting";
+    job.wanted = 1;
+  }
+  if (!job.over && phase == "Failed") {
+    job.state = "Failed";
+    job.over = true;
+    job.reason = "MasterFailed";
+    job.message = "the master has ended before the job was done";
+  }
+  if (!job.over && phase == "Succeeded") {
+    job.state = "Complete";
+    job.over = job.succeeded = true;
+  }
+  if (!job.over) return;
+  if (const Array* const containers = ArrayAt(job.object, {"status", "containerStatuses"});
+      containers != nullptr && !containers->empty())
+    job.ended = TimeAt(containers->front(), {"state", "terminated", "finishedAt"});
+}
+
+void ParseTask(Job& job) {
+  job.name = TextAt(job.object, {"metadata", "labels", FactsOf(Kind::kTask).job_label});
+  const auto spec = ParseJson(StringAt(job.object, {"data", "spec"}));
+  const auto status = ParseJson(StringAt(job.object, {"data", "status"}));
+  if (!spec.ok() || !status.ok()) {
+    job.state = "Unreadable";
+    job.message = "its ConfigMap cannot be read";
+    return;
+  }
+  job.state = TextAt(*status, {"phase"});
+  job.message = TextAt(*status, {"reason"});
+  job.restarts = IntAt(*status, {"restarts"}).value_or(0);
+  job.started = TimeAt(*status, {"started"});
+  job.ended = TimeAt(*status, {"ended"});
+  job.changed = TimeAt(*status, {"since"});
+  job.over = job.state == "Succeeded" || job.state == "Failed" || job.state == "Cancelled";
+  job.succeeded = job.state == "Succeeded";
+  if (const Object* const members = ObjectAt(*status, {"members"})) {
+    job.wanted = static_cast<int>(members->size());
+    for (const auto& member : *members) {
+      const std::string_view state = StringAt(member.value(), {"state"});
+      if (state.starts_with("running") || IntAt(member.value(), {"done"}).value_or(0) > 0) ++job.ready;
+    }
+  }
+  if (const Array* const history = ArrayAt(*status, {"history"}); history != nullptr && !history->empty())
+    job.last_cause = StrCat(StringAt(history->back(), {"member"}), " ", StringAt(history->back(), {"cause"}));
+  job.progress.emplace_back("attempt", StrCat(IntAt(*status, {"attempt"}).value_or(1)));
+  job.spec.emplace_back("strategy", TextAt(*spec, {"strategy"}));
+  job.spec.emplace_back("workers", StrCat(IntAt(*spec, {"workers"}).value_or(0)));
+  if (const std::int64_t ps = IntAt(*spec, {"ps"}).value_or(0); ps > 0)
+    job.spec.emplace_back("ps", StrCat(ps));
+  if (!StringAt(*spec, {"image"}).empty()) job.spec.emplace_back("image", TextAt(*spec, {"image"}));
+}
+
+bool Terminated(const kube::ContainerStatus& container) {
+  return container.state.kind == kube::ContainerState::Kind::kTerminated;
+}
+
+// "OOMKilled" says more than "Failed".
+void TellEnd(const kube::CompactPod& pod, Member& member) {
+  member.state = pod.phase == kube::PodPhase::kSucceeded ? "Completed" : "Failed";
+  if (!pod.reason.empty()) member.state = std::string(pod.reason.view());
+  for (const kube::ContainerStatus& container : pod.containers) {
+    if (!Terminated(container)) continue;
+    if (container.state.finished) member.since = std::max(member.since, *container.state.finished);
+    if (member.exit_code == 0) member.exit_code = container.state.exit_code;
+    const std::string_view reason = container.state.reason.view();
+    if (pod.phase == kube::PodPhase::kFailed && pod.reason.empty() && !reason.empty() &&
+        reason != "Completed")
+      member.state = std::string(reason);
+  }
+  if (pod.phase == kube::PodPhase::kFailed) member.why = StrCat("it ", kube::DescribeEnd(pod));
+}
+
+// Why a pod that has a node does not run.
+void TellWaiting(const kube::CompactPod& pod, Member& member) {
+  const auto look = [&](const std::vector<kube::ContainerStatus>& containers) {
+    for (const kube::ContainerStatus& container : containers) {
+      if (container.state.kind != kube::ContainerState::Kind::kWaiting || container.state.reason.empty())
+        continue;
+      member.state = std::string(container.state.reason.view());
+      member.why = StrCat("container ", container.name.view(), " waits: ", container.state.reason.view());
+      if (!container.state.message.empty()) StrAppend(member.why, ": ", container.state.message);
+    }
+  };
+  look(pod.init_containers);
+  look(pod.containers);
+  if (pod.phase == kube::PodPhase::kPending && member.why.empty())
+    member.why = pod.node.empty() ? "it has no node yet"
+                                  : StrCat("its containers are being made on ", pod.node.view());
+  if (pod.phase == kube::PodPhase::kPending && pod.node.empty() && !pod.unscheduled.empty()) {
+    member.state = "Unschedulable";
+    member.why = StrCat("no node takes it: ", pod.unscheduled.view());
+  }
+}
+
+std::string Amount(std::string_view resource, std::int64_t milli) {
+  if (resource == "memory" || resource == "ephemeral-storage") {
+    return PrintBytes(static_cast<double>(milli) / 1000);
+  }
+  return milli % 1000 == 0 ? StrCat(milli / 1000) : fmt::format("{:.2f}", static_cast<double>(milli) / 1000);
+}
+
+std::string ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode& node,
+                        const std::vector<kube::CompactPod>& pods) {
+  if (!node.IsReady())
+    return StrCat("is not ready",
+                  node.ready.reason.empty() ? "" : StrCat(" (", node.ready.reason.view(), ")"));
+  if (node.unschedulable) return "is cordoned: it takes no new pods";
+  for (const auto& [key, value] : waiting.node_selector.entries()) {
+    if (node.meta.labels.Get(key.view()) != value.view())
+      return StrCat("has not the label ", key.view(), "=", value.view(), " that the pod asks for");
+  }
+  for (const kube::ResourceAmount& wanted : waiting.requests) {
+    if (wanted.milli == 0) continue;
+    const std::int64_t all = kube::FindAmount(node.allocatable, wanted.name.view());
+    std::int64_t taken = 0;
+    for (const kube::CompactPod& pod : pods) {
+      if (pod.node.view() == node.meta.name && !pod.IsFinished())
+        taken += kube::FindAmount(pod.requests, wanted.name.view());
+    }
+    if (wanted.milli <= all - taken) continue;
+    return StrCat("has ", Amount(wanted.name.view(), std::max<std::int64_t>(all - taken, 0)), " of ",
+                  Amount(wanted.name.view(), all), " ", wanted.name.view(), " free, and it asks for ",
+                  Amount(wanted.name.view(), wanted.milli));
+  }
+  for (const kube::Taint& taint : node.taints) {
+    if (taint.effect.view() != "PreferNoSchedule")
+      return StrCat("has the taint ", taint.key.view(), taint.value.empty() ? "" : "=", taint.value.view(),
+                    ":", taint.effect.view(), ", unless it tolerates that");
+  }
+  return "has room for it now";
+}
+
+}  // namespace
+
+Job ParseJob(Kind kind, Document object, const Document& progress) {
+  Job job{.kind = kind,
+          .ns = TextAt(object, {"metadata", "namespace"}),
+          .name = TextAt(object, {"metadata", "name"}),
+          .uid = TextAt(object, {"metadata", "uid"}),
+          .created = TimeAt(object, {"metadata", "creationTimestamp"}),
+          .object = std::move(object)};
+  switch (kind) {
+    case Kind::kTfJob:
+    case Kind::kAiTrainingJob:
+      ParseCustom(job);
+      break;
+    case Kind::kElastic:
+      ParseElastic(progress, job);
+      break;
+    case Kind::kTask:
+      ParseTask(job);
+      break;
+  }
+  if (Find(job.object, {"metadata", "deletionTimestamp"}) != nullptr) job.state = "Terminating";
+  return job;
+}
+
+std::optional<Member> ParseMember(Kind kind, const kube::CompactPod& pod) {
+  const KindFacts& facts = FactsOf(kind);
+  const std::string_view role = pod.meta.labels.Get(facts.role_label);
+  if (role.empty()) return std::nullopt;
+  const std::string_view index = facts.index_label.empty() ? "" : pod.meta.labels.Get(facts.index_label);
+  Member member{.name = index.empty() ? std::string(role) : StrCat(role, "-", index),
+                .pod = pod.meta.name,
+                .uid = pod.meta.uid,
+                .node = std::string(pod.node.view()),
+                .state = std::string(kube::PrintPhase(pod.phase)),
+                .created = pod.meta.created,
+                .since = pod.start_time.value_or(pod.meta.created),
+                .requests = pod.requests};
+  for (const kube::ContainerStatus& container : pod.containers) {
+    member.restarts += container.restart_count;
+    if (member.container.empty()) member.container = std::string(container.name.view());
+    if (container.last_termination) member.has_previous = true;
+    if (container.state.started) member.since = std::max(member.since, *container.state.started);
+  }
+  if (pod.IsFinished()) {
+    TellEnd(pod, member);
+  } else {
+    member.runs = pod.phase == kube::PodPhase::kRunning;
+    TellWaiting(pod, member);
+    if (!member.why.empty()) member.runs = false;
+    member.waits = !member.runs;
+  }
+  if (pod.IsBeingDeleted()) {
+    member.state = "Terminating";
+    member.why = "it is being deleted";
+    member.runs = member.waits = false;
+  }
+  return member;
+}
+
+Places PutInPlace(Kind kind, const std::vector<kube::CompactPod>& pods) {
+  Places places;
+  std::vector<std::pair<Member, const kube::CompactPod*>> all;
+  for (const kube::CompactPod& pod : pods) {
+    if (auto member = ParseMember(kind, pod)) all.emplace_back(*std::move(member), &pod);
+  }
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) {
+    if (a.first.name != b.first.name) return NameLess(a.first.name, b.first.name);
+    return a.first.created > b.first.created ||
+           (a.first.created == b.first.created && NameLess(b.first.pod, a.first.pod));
+  });
+  for (auto& [member, pod] : all) {
+    if (places.members.empty() || places.members.back().name != member.name) {
+      places.members.push_back(std::move(member));
+      continue;
+    }
+    kube::GonePod gone{.pod = member.pod,
+                       .uid = member.uid,
+                       .member = member.name,
+                       .node = member.node,
+                       .cause = pod->IsFinished() ? kube::DescribeEnd(*pod) : member.why,
+                       .began = member.created,
+                       .ended = member.since};
+    if (!pod->containers.empty() && Terminated(pod->containers.front())) {
+      gone.exit_code = pod->containers.front().state.exit_code;
+      gone.signal = pod->containers.front().state.signal;
+    }
+    places.followed.push_back(std::move(gone));
+  }
+  return places;
+}
+
+Event ParseEvent(const Document& event) {
+  Event out{.time = TimeAt(event, {"lastTimestamp"}),
+            .count = static_cast<int>(IntAt(event, {"count"}).value_or(1)),
+            .warning = StringAt(event, {"type"}) == "Warning",
+            .reason = TextAt(event, {"reason"}),
+            .message = TextAt(event, {"message"})};
+  if (out.time == absl::InfinitePast()) out.time = TimeAt(event, {"eventTime"});
+  if (out.time == absl::InfinitePast()) out.time = TimeAt(event, {"firstTimestamp"});
+  if (out.time == absl::InfinitePast()) out.time = TimeAt(event, {"metadata", "creationTimestamp"});
+  out.object = StrCat(LowerCase(StringAt(event, {"involvedObject", "kind"})), "/",
+                      StringAt(event, {"involvedObject", "name"}));
+  return out;
+}
+
+std::vector<std::string> ExplainNodes(const kube::CompactPod& waiting,
+                                      const std::vector<kube::CompactNode>& nodes,
+                                      const std::vector<kube::CompactPod>& pods) {
+  std::vector<std::string> out;
+  for (const kube::CompactNode& node : nodes)
+    out.push_back(StrCat(node.meta.name, " ", ExplainNode(waiting, node, pods)));
+  return out;
+}
+
+}  // namespace trainyard::view
