@@ -1,0 +1,239 @@
+#include "dashboard/dashboard.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/access.h"
+#include "base/document.h"
+#include "base/http_service.h"
+#include "base/mutex.h"
+#include "base/same_secret.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "dashboard/observer.h"
+#include "dashboard/pages.h"
+#include "embedded/web.h"
+#include "kube/error.h"
+#include "view/reader.h"
+#include "view/usage.h"
+
+namespace trainyard::dashboard {
+namespace {
+
+constexpr std::string_view kCookie = "trainyard_token";
+constexpr std::string_view kPage = "index.html";
+constexpr std::size_t kMostStreams = 100;
+constexpr absl::Duration kPingEvery = absl::Seconds(15);
+
+HttpReply Json(const Document& document, int code = 200) {
+  return {.code = code, .body = PrintJson(document), .headers = {{"Cache-Control", "no-store"}}};
+}
+HttpReply Refuse(int code, std::string_view why) { return Json(Object{{"error", why}}, code); }
+
+// The value of a cookie; "" if there is none.
+std::string_view CookieOf(std::string_view header, std::string_view name) {
+  for (std::string_view part : Split(header, ';')) {
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    if (part.size() > name.size() && part.starts_with(name) && part[name.size()] == '=')
+      return part.substr(name.size() + 1);
+  }
+  return "";
+}
+
+std::string_view ContentTypeOf(std::string_view file) {
+  if (file.ends_with(".html")) return "text/html; charset=utf-8";
+  if (file.ends_with(".js")) return "text/javascript; charset=utf-8";
+  if (file.ends_with(".css")) return "text/css; charset=utf-8";
+  return "image/svg+xml";
+}
+
+class Served final : public Dashboard {
+ public:
+  Served(kube::Transport& transport, Clock& clock, DashboardOptions options)
+      : clock_(clock),
+        options_(std::move(options)),
+        api_(transport, clock, IdSource::Random(), {.attempts = 2}),
+        observer_(transport, clock, options_.ns,
+                  {.changed = [this] { Tell("change", R"({"what":"jobs"})"); },
+                   .event =
+                       [this](const ClusterEvent& event) {
+                         Tell("event", PrintJson(PrintEvent(event.event, event.ns)));
+                       }}),
+        pinger_([this] { Ping(); }) {}
+
+  ~Served() override {
+    {
+      const MutexLock lock(mu_);
+      stopping_ = true;
+      changed_.SignalAll();
+    }
+    service_.reset();  // ends the streams
+    pinger_.join();
+  }
+
+  absl::Status Listen() {
+    TY_ASSIGN_OR_RETURN(service_,
+                        HttpService::Start({.address = options_.address},
+                                           [this](const HttpRequest& request, HttpExchange& exchange) {
+                                             Answer(request, exchange);
+                                           }));
+    return absl::OkStatus();
+  }
+
+  std::string Url() const override {
+    return StrCat("http://", service_->address(), "/?token=", options_.token);
+  }
+
+ private:
+  // Cookies know no ports, and several dashboards may be on one machine.
+  std::string CookieName() const {
+    const std::string address = service_->address();
+    return StrCat(kCookie, "_", address.substr(address.rfind(':') + 1));
+  }
+
+  bool Knows(const HttpRequest& request) const {
+    const std::string_view cookie = CookieOf(request.cookie, CookieName());
+    if (SameSecret(cookie, options_.token)) return true;
+    constexpr std::string_view kBearer = "Bearer ";
+    return request.authorization.starts_with(kBearer) &&
+           SameSecret(std::string_view(request.authorization).substr(kBearer.size()), options_.token);
+  }
+
+  void Answer(const HttpRequest& request, HttpExchange& exchange) {
+    if (request.method != "GET" && request.method != "HEAD")
+      return exchange.Send({.code = 405, .body = R"({"error":"use GET"})", .allow = "GET"});
+    // Whoever brings the token in the address gets it as a cookie, and an address without it.
+    if (const auto given = request.query.find("token"); request.path == "/" && given != request.query.end()) {
+      if (!SameSecret(given->second, options_.token)) return exchange.Send(Page(401));
+      return exchange.Send({.code = 303,
+                            .content_type = "text/plain",
+                            .headers = {{"Location", "/"},
+                                        {"Cache-Control", "no-store"},
+                                        {"Set-Cookie", StrCat(CookieName(), "=", options_.token,
+                                                              "; Path=/; HttpOnly; SameSite=Strict")}}});
+    }
+    if (request.path.starts_with("/api/")) {
+      if (!Knows(request)) return exchange.Send(Refuse(401, "the token is missing or wrong"));
+      return AnswerApi(request, exchange);
+    }
+    for (const embedded::File& file : embedded::web()) {
+      if (request.path.substr(1) == file.name || (request.path == "/" && file.name == kPage))
+        return exchange.Send(Show(file, 200));
+    }
+    exchange.Send(Refuse(404, "there is nothing here"));
+  }
+
+  // The page itself holds no secret: it says that it needs the token, if it has none.
+  static HttpReply Page(int code) {
+    for (const embedded::File& file : embedded::web()) {
+      if (file.name == kPage) return Show(file, code);
+    }
+    return Refuse(code, "there is no page");
+  }
+  static HttpReply Show(const embedded::File& file, int code) {
+    return {.code = code,
+            .body = std::string(file.bytes),
+            .content_type = std::string(ContentTypeOf(file.name)),
+            .headers = {{"Cache-Control", "no-cache"},
+                        {"Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'"},
+                        {"X-Content-Type-Options", "nosniff"},
+                        {"Referrer-Policy", "no-referrer"}}};
+  }
+
+  void AnswerApi(const HttpRequest& request, HttpExchange& exchange) {
+    if (request.path == "/api/jobs")
+      return exchange.Send(Json(JobsPage(*observer_.Look(), options_.cluster, clock_.Now())));
+    if (request.path == "/api/job") return exchange.Send(AnswerJob(request));
+    if (request.path == "/api/nodes") return exchange.Send(AnswerNodes());
+    if (request.path == "/api/events")
+      return exchange.Send(Json(EventsPage(observer_.Events(), clock_.Now())));
+    if (request.path == "/api/stream") return BeginStream(exchange);
+    exchange.Send(Refuse(404, "there is nothing here"));
+  }
+
+  static std::string ArgumentOf(const HttpRequest& request, const std::string& name) {
+    const auto found = request.query.find(name);
+    return found == request.query.end() ? "" : found->second;
+  }
+
+  HttpReply AnswerJob(const HttpRequest& request) {
+    const auto kind = view::ParseKind(ArgumentOf(request, "kind"));
+    if (!kind) return Refuse(404, "there is no such kind of job");
+    const std::string ns = ArgumentOf(request, "namespace");
+    const std::string name = ArgumentOf(request, "name");
+    auto job = view::FindJob(api_, ns, {.kind = kind, .name = name});
+    if (absl::IsNotFound(job.status())) return Refuse(404, Message(job.status()));
+    if (!job.ok()) return Refuse(503, Message(job.status()));
+    const auto page = view::ReadPage(api_, *std::move(job));
+    if (!page.ok()) return Refuse(503, Message(page.status()));
+    const auto seen = observer_.Look()->Find(*kind, ns, name);
+    // Nothing, where the cluster does not know.
+    return Json(JobPage(*page, seen.get(),
+                        view::ReadUsage(api_, ns).value_or(std::map<std::string, view::Usage>()),
+                        clock_.Now()));
+  }
+
+  HttpReply AnswerNodes() {
+    const auto nodes = api_.ListAll(kube::Resource::Nodes(), "", {});
+    const auto pods = api_.ListAll(kube::Resource::Pods(), options_.ns, {});
+    if (!nodes.ok() || !pods.ok()) return Refuse(503, Message(nodes.ok() ? pods.status() : nodes.status()));
+    std::vector<kube::CompactNode> all_nodes;
+    std::vector<kube::CompactPod> all_pods;
+    for (const std::string& item : nodes->items) {
+      if (auto node = kube::ParseNode(item); node.ok()) all_nodes.push_back(*std::move(node));
+    }
+    for (const std::string& item : pods->items) {
+      if (auto pod = kube::ParsePod(item); pod.ok()) all_pods.push_back(*std::move(pod));
+    }
+    return Json(NodesPage(all_nodes, all_pods, clock_.Now()));
+  }
+
+  void BeginStream(HttpExchange& exchange) {
+    const MutexLock lock(mu_);
+    std::erase_if(streams_, [](const auto& stream) { return stream->closed(); });
+    if (streams_.size() >= kMostStreams) return exchange.Send(Refuse(503, "too many pages are open"));
+    auto stream = exchange.Begin("text/event-stream");
+    stream->Offer(": hello\n\n");
+    streams_.push_back(std::move(stream));
+  }
+
+  void Tell(std::string_view event, std::string_view data) {
+    const MutexLock lock(mu_);
+    for (const auto& stream : streams_) stream->Offer(StrCat("event: ", event, "\ndata: ", data, "\n\n"));
+    std::erase_if(streams_, [](const auto& stream) { return stream->closed(); });
+  }
+
+  void Ping() {
+    const MutexLock lock(mu_);
+    while (!stopping_) {
+      changed_.WaitUntil(mu_, Clock::System().Steady() + kPingEvery);
+      for (const auto& stream : streams_) stream->Offer(": ping\n\n");
+    }
+  }
+
+  Clock& clock_;
+  const DashboardOptions options_;
+  kube::Api api_;
+  Mutex mu_;
+  CondVar changed_;
+  bool stopping_ TY_GUARDED_BY(mu_) = false;
+  std::vector<std::shared_ptr<HttpStream>> streams_ TY_GUARDED_BY(mu_);
+  Observer observer_;
+  std::thread pinger_;
+  std::unique_ptr<HttpService> service_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Dashboard>> Dashboard::Start(kube::Transport& transport, Clock& clock,
+                                                            DashboardOptions options) {
+  if (options.token.empty()) {
+    TY_ASSIGN_OR_RETURN(options.token, NewToken());
+  }
+  auto served = std::make_unique<Served>(transport, clock, std::move(options));
+  if (const absl::Status listening = served->Listen(); !listening.ok()) return listening;
+  return served;
+}
+
+}  // namespace trainyard::dashboard
