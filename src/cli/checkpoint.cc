@@ -43,15 +43,18 @@ class CheckpointList final : public Command {
     TY_ASSIGN_OR_RETURN(const auto found, Find(path_));
     std::vector<std::vector<std::string>> rows = {{"VERSION", "SIZE", "WRITTEN", "FILE"}};
     Array objects;
+    const auto parts = master::CountPartBytes(std::filesystem::path(found.front().file).parent_path());
     for (const FoundCheckpoint& one : found) {
       struct stat state{};
       const absl::Time written =
           ::stat(one.file.c_str(), &state) == 0 ? absl::TimeFromTimespec(state.st_mtim) : absl::UnixEpoch();
       const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", written, absl::UTCTimeZone());
       if (output_ == "name") std::cout << one.file << "\n";
-      rows.push_back({std::to_string(one.step), FormatBytes(one.bytes), time, one.file});
+      const auto beside = parts.find(one.step);
+      const std::uint64_t bytes = one.bytes + (beside == parts.end() ? 0 : beside->second);
+      rows.push_back({std::to_string(one.step), FormatBytes(bytes), time, one.file});
       objects.push_back(
-          Object{{"version", one.step}, {"bytes", one.bytes}, {"written", time}, {"file", one.file}});
+          Object{{"version", one.step}, {"bytes", bytes}, {"written", time}, {"file", one.file}});
     }
     if (output_ == "json") std::cout << PrintJson(objects) << "\n";
     if (output_ == "table") std::cout << Table(rows, 3);

@@ -1,6 +1,7 @@
 #include "cli/cluster_common.h"
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/curl_transport.h"
@@ -20,6 +21,11 @@ absl::StatusOr<local::Home> HomeFlag::Open() const {
   if (!home_.empty()) return local::OpenHome(home_);
   TY_ASSIGN_OR_RETURN(std::string home, local::DefaultHome());
   return local::OpenHome(std::move(home));
+}
+
+std::string ReadDashboardUrl(const local::Home& home) {
+  constexpr std::size_t kMostBytes = 4096;
+  return ReadFile(home.Dashboard(), kMostBytes).value_or("");
 }
 
 absl::StatusOr<ClusterClient> ClusterClient::Connect(const local::Home& home) {

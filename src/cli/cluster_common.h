@@ -22,6 +22,9 @@ class HomeFlag {
   std::string home_;
 };
 
+// Where the dashboard of the cluster that runs on the home is, with its token; "": it has none.
+std::string ReadDashboardUrl(const local::Home& home);
+
 // A client of the cluster that runs on the home.
 class ClusterClient {
  public:

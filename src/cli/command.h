@@ -42,6 +42,11 @@ class Flags {
   // All that stand without a flag; one at least.
   virtual void Arguments(const std::string& name, const std::string& help,
                          std::vector<std::string>& bound) = 0;
+  // The same; there may be none.
+  virtual void OptionalArguments(const std::string& name, const std::string& help,
+                                 std::vector<std::string>& bound) = 0;
+  // All that stands behind the command, as it was typed, --help too: another program understands it.
+  virtual void Everything(std::vector<std::string>& bound) = 0;
 };
 
 class Command {
@@ -51,6 +56,9 @@ class Command {
   virtual std::string summary() const = 0;            // one line, for the list
   virtual std::string details() const { return ""; }  // below the flags: examples
   virtual void Declare(Flags& flags) = 0;
+  // What may stand as an argument, for a shell that completes it: names of jobs that there are. Quick, and
+  // silent about what fails.
+  virtual std::vector<std::string> Complete() { return {}; }
   // An error is printed as one line and ends the process with 1; one from UsageError() with 2, one from
   // FinalError() with 3.
   virtual absl::Status Run() = 0;
@@ -65,6 +73,7 @@ absl::Status FinalError(absl::Status status);
 
 // Parses the arguments, runs the command that they name, and returns the process's exit code: 0 done, 1
 // failed, 2 misused, 3 failed for good. Results go to standard output, all else to standard error.
+// `__complete WORDS` prints what the last of the words may become, and `man` all help as a man page.
 int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands);
 
 }  // namespace trainyard::cli

@@ -8,6 +8,7 @@
 
 namespace trainyard::cli {
 
+std::unique_ptr<Command> NewAgent();
 std::unique_ptr<Command> NewDataInspect();
 std::unique_ptr<Command> NewDataVerify();
 std::unique_ptr<Command> NewDataConvert();
@@ -23,12 +24,32 @@ std::unique_ptr<Command> NewStoreServe();
 std::unique_ptr<Command> NewGraphWorker();
 std::unique_ptr<Command> NewMaster();
 std::unique_ptr<Command> NewWorker();
+std::unique_ptr<Command> NewPserver();
+std::unique_ptr<Command> NewLaunch();
+std::unique_ptr<Command> NewLaunchList();
+std::unique_ptr<Command> NewLaunchStatus();
+std::unique_ptr<Command> NewLaunchLogs();
+std::unique_ptr<Command> NewLaunchCancel();
+std::unique_ptr<Command> NewLaunchDelete();
+std::unique_ptr<Command> NewLauncher();
+std::unique_ptr<Command> NewImageWrap();
 std::unique_ptr<Command> NewCheckpointList();
 std::unique_ptr<Command> NewCheckpointVerify();
 std::unique_ptr<Command> NewCheckpointExport();
 std::unique_ptr<Command> NewTrain();
 std::unique_ptr<Command> NewEvaluate();
 std::unique_ptr<Command> NewPredict();
+std::unique_ptr<Command> NewApply();
+std::unique_ptr<Command> NewRun();
+std::unique_ptr<Command> NewGet();
+std::unique_ptr<Command> NewDescribe();
+std::unique_ptr<Command> NewWhy();
+std::unique_ptr<Command> NewLogs();
+std::unique_ptr<Command> NewEvents();
+std::unique_ptr<Command> NewTop();
+std::unique_ptr<Command> NewScale();
+std::unique_ptr<Command> NewDelete();
+std::unique_ptr<Command> NewCompletion();
 std::unique_ptr<Command> NewUp();
 std::unique_ptr<Command> NewDown();
 std::unique_ptr<Command> NewStatus();

@@ -182,6 +182,23 @@ void ElasticFlags::DeclareLearning(Flags& flags) {
                 .group = group},
                spec_.modulate_rate);
   small("--pull-every", "With --async: minibatches between two looks at the model (1)", spec_.pull_every);
+  small("--pservers", "So many processes keep the model, in parts, instead of the master (0)",
+        spec_.pservers);
+  flags.Text({.name = "--pserver-cpu",
+              .value = "AMOUNT",
+              .help = "What a pserver asks for, as 1 or 500m",
+              .group = group},
+             spec_.pserver_pod.cpu);
+  flags.Text({.name = "--pserver-memory",
+              .value = "AMOUNT",
+              .help = "Likewise, as 512Mi; also the most it gets",
+              .group = group},
+             spec_.pserver_pod.memory);
+  flags.Text({.name = "--pserver-priority",
+              .value = "CLASS",
+              .help = "The priority class of pservers",
+              .group = group},
+             spec_.pserver_pod.priority_class);
 }
 
 void ElasticFlags::DeclareResults(Flags& flags) {
@@ -449,7 +466,7 @@ absl::Status ElasticFlags::CheckWithoutModel() {
       !problem.empty() || spec_.name.size() > 50)
     return UsageError(StrCat("--name: '", Escaped(spec_.name),
                              "' cannot be a job's: use up to 50 small letters, digits and '-'"));
-  for (master::PodSpec* const pod : {&spec_.worker_pod, &spec_.master_pod}) {
+  for (master::PodSpec* const pod : {&spec_.worker_pod, &spec_.pserver_pod, &spec_.master_pod}) {
     const auto checked = client::CheckResource({.cpu = pod->cpu, .gpu = pod->gpu, .memory = pod->memory});
     if (!checked.ok()) return UsageError(Message(checked.status()));
     pod->cpu = checked->cpu;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/document.h"
+#include "base/letters.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/rfc3339.h"
@@ -23,8 +24,7 @@ std::string PrintEventLine(std::string_view event) {
   if (when.empty()) when = StringAt(*document, {"eventTime"});
   if (when.empty()) when = StringAt(*document, {"metadata", "creationTimestamp"});
   const auto time = kube::ParseTime(when);
-  std::string kind(StringAt(*document, {"involvedObject", "kind"}));
-  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string kind = LowerCase(StringAt(*document, {"involvedObject", "kind"}));
   const std::string_view ns = StringAt(*document, {"involvedObject", "namespace"});
   const std::string clock = time.ok() ? absl::FormatTime("%H:%M:%S", *time, absl::LocalTimeZone()) : "";
   const bool warns = StringAt(*document, {"type"}) == "Warning";

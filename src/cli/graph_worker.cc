@@ -1,13 +1,13 @@
 // trainyard graph-worker
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/kv_common.h"
 #include "cli/worker_process.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "ps/rpc/process.h"
 #include "ps/worker.h"
 
@@ -118,7 +118,7 @@ class GraphWorkerCommand final : public Command {
       options_.token = Variable("TRAINYARD_JOB_TOKEN");
       return absl::OkStatus();
     }
-    TY_ASSIGN_OR_RETURN(options_.token, kv::ReadToken(token_file_));
+    TY_ASSIGN_OR_RETURN(options_.token, ReadToken(token_file_));
     return absl::OkStatus();
   }
 

@@ -17,9 +17,9 @@
 #include "cli/commands.h"
 #include "cli/ending_signals.h"
 #include "cli/worker_process.h"
+#include "client/elastic_manifests.h"
 #include "kube/api.h"
 #include "kube/curl_transport.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "kv/open.h"
 #include "master/pods/keeper.h"
 #include "master/pods/teller.h"
@@ -32,6 +32,12 @@ constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
 constexpr const char* kChildVariable = "TRAINYARD_MASTER_PARENT";
 constexpr int kMostQuickDeaths = 5;
 constexpr absl::Duration kQuick = absl::Milliseconds(300);  // it did not come to anything
+// With these a master ends that another one is to go on for: a pserver was lost, after a step or before the
+// first.
+constexpr int kLostCode = 75;
+constexpr int kLostEarlyCode = 76;
+constexpr const char* kLossesVariable = "TRAINYARD_MASTER_LOSSES";
+constexpr absl::Duration kLongestPause = absl::Seconds(5);
 
 class MasterCommand final : public Command {
  public:
@@ -45,7 +51,9 @@ class MasterCommand final : public Command {
            "goes on from its newest checkpoint, and workers find it again. By hand, without pods of its "
            "own:\n\n"
            "  trainyard master --job-file job.json --state-dir state --no-pods --listen 127.0.0.1:50001\n"
-           "  trainyard worker --master 127.0.0.1:50001";
+           "  trainyard worker --master 127.0.0.1:50001\n\n"
+           "Where the job has \"pservers\": N, these keep the model, and are started likewise:\n\n"
+           "  trainyard pserver --master 127.0.0.1:50001 --pserver-index 0";
   }
 
   void Declare(Flags& flags) override {
@@ -54,6 +62,9 @@ class MasterCommand final : public Command {
     flags.Text(
         {.name = "--worker-file", .value = "FILE", .help = "A worker's pod, as JSON", .everywhere = true},
         worker_file_);
+    flags.Text(
+        {.name = "--pserver-file", .value = "FILE", .help = "A pserver's pod, as JSON", .everywhere = true},
+        pserver_file_);
     flags.Text({.name = "--state-dir",
                 .value = "DIR",
                 .help = "Where the queue is kept, and checkpoints where the job names no folder",
@@ -85,6 +96,7 @@ class MasterCommand final : public Command {
     ps::TuneProcess(ps::Connections::kMany);
     SignalStopper stopper;
     absl::Status ended = stopper.Run([this](const auto& on_running) { return Serve(on_running); });
+    if (absl::IsAborted(ended) && !once_) ::_exit(stepped_ ? kLostCode : kLostEarlyCode);
     if (!ended.ok()) WriteTerminationLog(Message(ended));
     return ended;
   }
@@ -94,23 +106,40 @@ class MasterCommand final : public Command {
   // pauses that a kubelet makes between restarts.
   absl::Status Keep() {
     const EndingSignals signals;
-    for (int quick = 0;;) {
+    int quick = 0;
+    int losses = 0;     // in a row, without a step
+    bool told = false;  // to end
+    for (;;) {
       const SteadyTime begun = Clock::System().Steady();
+      ::setenv(kLossesVariable, std::to_string(losses).c_str(), 1);
       TY_ASSIGN_OR_RETURN(Child child, SpawnSelf());
-      for (;;) {
-        const absl::StatusOr<ExitStatus> ended = child.Wait(absl::Milliseconds(10));
-        if (ended.ok()) {
-          if (const auto* exited = std::get_if<Exited>(&*ended)) ::_exit(exited->code);
-          quick = Clock::System().Steady() - begun < kQuick ? quick + 1 : 0;
-          if (quick >= kMostQuickDeaths)
-            return absl::InternalError(
-                StrCat("the master ", PrintExit(*ended), " ", quick, " times before it was ready"));
-          log::Warn("the master comes back", {{"because", PrintExit(*ended)}});
-          break;
-        }
-        if (!absl::IsDeadlineExceeded(ended.status())) return ended.status();
-        if (signals.AwaitFor(absl::ZeroDuration())) child.Kill(SIGTERM).IgnoreError();
+      TY_ASSIGN_OR_RETURN(const ExitStatus ended, Await(child, signals, told));
+      const auto* const exited = std::get_if<Exited>(&ended);
+      const bool lost = exited != nullptr && (exited->code == kLostCode || exited->code == kLostEarlyCode);
+      if (exited != nullptr && !lost) ::_exit(exited->code);
+      if (told) return absl::UnavailableError("the master was stopped");
+      if (lost) {
+        losses = exited->code == kLostCode ? 0 : losses + 1;
+        const absl::Duration pause = absl::Milliseconds(50) * (1 << std::min(losses, 10));
+        if (losses > 1 && signals.AwaitFor(std::min(pause, kLongestPause)))
+          return absl::UnavailableError("the master was stopped");
+        continue;
       }
+      quick = Clock::System().Steady() - begun < kQuick ? quick + 1 : 0;
+      if (quick >= kMostQuickDeaths)
+        return absl::InternalError(
+            StrCat("the master ", PrintExit(ended), " ", quick, " times before it was ready"));
+      log::Warn("the master comes back", {{"because", PrintExit(ended)}});
+    }
+  }
+
+  static absl::StatusOr<ExitStatus> Await(Child& child, const EndingSignals& signals, bool& told) {
+    for (;;) {
+      absl::StatusOr<ExitStatus> ended = child.Wait(absl::Milliseconds(10));
+      if (!absl::IsDeadlineExceeded(ended.status())) return ended;
+      if (!signals.AwaitFor(absl::ZeroDuration())) continue;
+      told = true;
+      child.Kill(SIGTERM).IgnoreError();
     }
   }
 
@@ -136,11 +165,18 @@ class MasterCommand final : public Command {
       TY_ASSIGN_OR_RETURN(const auto store, OpenStore());
       TY_ASSIGN_OR_RETURN(const auto running, StartMaster(*store, spec));
       on_running([master = running.get()] { master->Stop(); });
-      const absl::Status ended = running->Wait();
+      const absl::Status ended = Wait(*running);
       on_running([] {});
       return ended;
     }
     return ServeInPod(spec, on_running);
+  }
+
+  absl::Status Wait(master::Master& running) {
+    const std::int64_t version = running.GetProgress().version;
+    absl::Status ended = running.Wait();
+    stepped_ = running.GetProgress().version > version;
+    return ended;
   }
 
   absl::StatusOr<std::unique_ptr<kv::Store>> OpenStore() const {
@@ -148,21 +184,15 @@ class MasterCommand final : public Command {
   }
 
   absl::StatusOr<std::unique_ptr<master::Master>> StartMaster(kv::Store& store, const master::JobSpec& spec) {
-    std::string token = Variable("TRAINYARD_JOB_TOKEN");
-    if (!token_file_.empty()) {
-      TY_ASSIGN_OR_RETURN(token, kv::ReadToken(token_file_));
-    }
-    if (listen_.empty()) {
-      const std::string ip = Variable("TRAINYARD_POD_IP");
-      const bool six = ip.find(':') != std::string::npos;
-      listen_ = ip.empty() ? "127.0.0.1:50001" : StrCat(six ? "[" : "", ip, six ? "]" : "", ":50001");
-    }
+    TY_ASSIGN_OR_RETURN(const std::string token, JobToken(token_file_));
+    if (listen_.empty()) listen_ = PodAddress(client::kMasterPort);
     const std::string ns = Variable("TRAINYARD_POD_NAMESPACE");
     return master::Master::Start(store, {.spec = spec,
                                          .ns = ns.empty() ? "default" : ns,
                                          .listen = listen_,
                                          .token = token,
-                                         .folder = StrCat(state_dir_, "/checkpoints")});
+                                         .folder = StrCat(state_dir_, "/checkpoints"),
+                                         .losses = ParseNumber<int>(Variable(kLossesVariable)).value_or(0)});
   }
 
   // A job that has failed for good is told of, and the pod ends as it should: a kubelet that began it again
@@ -175,8 +205,11 @@ class MasterCommand final : public Command {
                                                   .pod_uid = Variable("TRAINYARD_POD_UID")};
     if (telling.pod.empty() || telling.pod_uid.empty())
       return UsageError("this is no pod of a cluster: give --no-pods, or run `trainyard train`");
-    TY_ASSIGN_OR_RETURN(const std::string worker_text, ReadFile(worker_file_, kMostFileBytes));
-    TY_ASSIGN_OR_RETURN(const Document worker, ParseJson(worker_text));
+    TY_ASSIGN_OR_RETURN(const Document worker, ReadPod(worker_file_));
+    Document pserver;
+    if (spec.pservers > 0) {
+      TY_ASSIGN_OR_RETURN(pserver, ReadPod(pserver_file_));
+    }
     // The cluster that this pod is in, whatever else is configured on the machine.
     TY_ASSIGN_OR_RETURN(
         kube::ClusterConfig config,
@@ -196,16 +229,21 @@ class MasterCommand final : public Command {
       return master::TellFailure(api, telling, std::string(Message(running.status())));
     }
     on_running([master = running->get()] { master->Stop(); });
-    master::PodKeeper keeper(api, **running, KeeperOptions(spec, telling, worker, (*running)->port()));
-    keeper.Start();
+    const master::KeeperOptions keeping = KeeperOptions(spec, telling, worker, (*running)->port());
+    master::PodKeeper workers(api, **running, keeping);
+    std::optional<master::PodKeeper> pservers;
+    std::vector<master::PodKeeper*> keepers = {&workers};
+    if (spec.pservers > 0)
+      keepers.push_back(&pservers.emplace(api, **running, ForPservers(keeping, spec, pserver)));
+    for (master::PodKeeper* const keeper : keepers) keeper->Start();
     absl::Status ended;
     master::Phase phase{};
     {
-      const master::ProgressTeller teller(api, **running, &keeper, telling);
-      ended = (*running)->Wait();
+      const master::ProgressTeller teller(api, **running, keepers, telling);
+      ended = Wait(**running);
       phase = (*running)->GetProgress().phase;
     }
-    keeper.Stop();
+    for (master::PodKeeper* const keeper : keepers) keeper->Stop();
     on_running([] {});
     if (phase != master::Phase::kFailed) return ended;
     WriteTerminationLog(Message(ended));
@@ -221,11 +259,25 @@ class MasterCommand final : public Command {
             .pod = telling.pod,
             .pod_uid = telling.pod_uid,
             .address = StrCat(listen_.substr(0, listen_.rfind(':')), ":", port),
-            .worker = worker,
+            .pod_template = worker,
             .limits = {.least = spec.min_workers,
                        .most = spec.max_workers,
                        .most_failures = spec.most_restarts > 0 ? spec.most_restarts : kMostRestarts},
             .target = spec.workers};
+  }
+
+  // All of them are needed, and there is no room for more.
+  static master::KeeperOptions ForPservers(master::KeeperOptions options, const master::JobSpec& spec,
+                                           const Document& pserver) {
+    options.role = master::PodRole::kPserver;
+    options.pod_template = pserver;
+    options.target = options.limits.least = options.limits.most = spec.pservers;
+    return options;
+  }
+
+  static absl::StatusOr<Document> ReadPod(const std::string& file) {
+    TY_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostFileBytes));
+    return ParseJson(text);
   }
 
   // What another start would find again.
@@ -236,12 +288,14 @@ class MasterCommand final : public Command {
 
   std::string job_file_;
   std::string worker_file_;
+  std::string pserver_file_;
   std::string state_dir_;
   std::string store_;
   std::string listen_;
   std::string token_file_;
   bool no_pods_ = false;
   bool once_ = false;
+  bool stepped_ = false;  // the model has made a step under the master that has ended
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/access.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -16,6 +17,7 @@
 #include "cli/ending_signals.h"
 #include "cli/kube_common.h"
 #include "cli/scale_flags.h"
+#include "dashboard/dashboard.h"
 #include "kube/curl_transport.h"
 #include "kube/names.h"
 
@@ -96,6 +98,14 @@ class OperatorCommand final : public Command {
                 .value = "ADDRESS",
                 .help = "Where /healthz and /readyz are, as :8081 (nowhere)"},
                options_.health_address);
+    flags.Text({.name = "--dashboard-address",
+                .value = "ADDRESS",
+                .help = "Where a page to watch jobs by is served, as 127.0.0.1:8090 (nowhere)"},
+               dashboard_);
+    flags.Text({.name = "--dashboard-token-file",
+                .value = "FILE",
+                .help = "What its first line says opens the page (a new token, which is told)"},
+               dashboard_token_);
     flags.Duration({.name = "--resync-period,--reconcile-period",
                     .value = "TIME",
                     .help = "Look at a job again after so long, doubling to 5m while nothing changes (15s)"},
@@ -155,16 +165,39 @@ class OperatorCommand final : public Command {
       std::cerr << "trainyard: metrics at port " << running->metrics_port() << "\n";
     if (running->health_port() != 0)
       std::cerr << "trainyard: probes at port " << running->health_port() << "\n";
+    std::unique_ptr<dashboard::Dashboard> page;
+    if (!dashboard_.empty()) {
+      TY_ASSIGN_OR_RETURN(page, StartDashboard(*transport, server));
+    }
     if (!AwaitSync(*running, signals) && !signals.AwaitFor(absl::Seconds(1))) {
       ReturnMemory();
       while (!signals.AwaitFor(kTrimPeriod)) TrimHeap();
     }
     EndSoon();
+    page.reset();
     running.reset();
     return absl::OkStatus();
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<dashboard::Dashboard>> StartDashboard(kube::Transport& transport,
+                                                                       const std::string& server) const {
+    dashboard::DashboardOptions options{
+        .address = dashboard_, .cluster = server, .ns = options_.controller.ns};
+    if (!dashboard_token_.empty()) {
+      TY_ASSIGN_OR_RETURN(options.token, ReadToken(dashboard_token_));
+    }
+    auto page = dashboard::Dashboard::Start(transport, Clock::System(), std::move(options));
+    if (absl::IsInvalidArgument(page.status()))
+      return UsageError(StrCat("--dashboard-address: ", Message(page.status())));
+    if (!page.ok()) return page;
+    const std::string url = (*page)->Url();
+    // A token that somebody has chosen is not for the log.
+    std::cerr << "trainyard: the dashboard: "
+              << (dashboard_token_.empty() ? url : url.substr(0, url.find('?'))) << "\n";
+    return page;
+  }
+
   absl::Status Check() {
     for (const auto& [flag, ns] : {std::pair("--namespace", options_.controller.ns),
                                    std::pair("--lease-namespace", lease_namespace_)}) {
@@ -232,6 +265,8 @@ class OperatorCommand final : public Command {
   KubeFlags kube_;
   ops::OperatorOptions options_;
   std::string lease_namespace_;
+  std::string dashboard_;
+  std::string dashboard_token_;
   std::optional<absl::Duration> reconcile_period_;
   std::optional<absl::Duration> node_grace_;
   std::optional<std::int64_t> qps_;

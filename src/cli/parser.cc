@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include <CLI/CLI.hpp>
 
@@ -10,6 +11,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/help.h"
 
 namespace trainyard::cli {
 namespace {
@@ -75,6 +77,16 @@ class CliFlags final : public Flags {
   void Arguments(const std::string& name, const std::string& help, std::vector<std::string>& bound) override {
     app_.add_option(name, bound, help)->required()->type_name("");
   }
+  void OptionalArguments(const std::string& name, const std::string& help,
+                         std::vector<std::string>& bound) override {
+    app_.add_option(name, bound, help)->type_name("");
+  }
+  void Everything(std::vector<std::string>& bound) override {
+    app_.set_help_flag();
+    app_.fallthrough(false);
+    app_.prefix_command();
+    app_.parse_complete_callback([app = &app_, &bound] { bound = app->remaining(); });
+  }
 
  private:
   // `parse` returns what is wrong with a text, or nothing.
@@ -130,7 +142,8 @@ int Misuse(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string message = error.what();
   const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
-  if (!reached.get_subcommands({}).empty()) {
+  const bool alone = reached.get_require_subcommand_min() == 0;
+  if (!reached.get_subcommands({}).empty() && (!alone || !extras.empty())) {
     message =
         StrCat(extras.empty() ? "a command is missing" : StrCat("unknown command '", extras.front(), "'"),
                ": there are ", ListCommands(reached));
@@ -146,21 +159,127 @@ CLI::App* FindSubcommand(const CLI::App& app, std::string_view name) {
   return subs.empty() ? nullptr : const_cast<CLI::App*>(subs.front());
 }
 
-// "kv get" → the subcommand get of the subcommand kv, made as needed.
-CLI::App& Place(CLI::App& root, const Command& command) {
+// "kv get" → the subcommand get of the subcommand kv, made as needed. `launch` is a command by itself and has
+// others below it: then none of these must be named.
+CLI::App& Place(CLI::App& root, const Command& command, const std::set<std::string>& all) {
   CLI::App* app = &root;
   const std::string name = command.name();
   const std::vector<std::string_view> words = Split(name, ' ');
+  std::string path;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word(words[i]);
+    StrAppend(path, path.empty() ? "" : " ", word);
     CLI::App* sub = FindSubcommand(*app, word);
     app = sub != nullptr ? sub : app->add_subcommand(word);
     app->fallthrough();
-    if (i + 1 < words.size()) app->require_subcommand(1);
+    if (i + 1 < words.size() && !all.contains(path)) app->require_subcommand(1);
   }
   app->description(command.summary());
   app->footer(command.details());
   return *app;
+}
+
+// "-o,--output" of an option, as they are typed; positionals have none.
+std::vector<std::string> FlagsOf(const CLI::Option& option) {
+  std::vector<std::string> flags;
+  for (const std::string& name : option.get_snames()) flags.push_back(StrCat("-", name));
+  for (const std::string& name : option.get_lnames()) flags.push_back(StrCat("--", name));
+  return flags;
+}
+
+// What the last word may become.
+std::vector<std::string> FindCompletions(const CLI::App& root, const std::vector<Command*>& commands,
+                                         const std::vector<std::string>& words) {
+  const CLI::App* app = &root;
+  std::string path;
+  std::string before;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    before = words[i];
+    const CLI::App* const sub = words[i].starts_with('-') ? nullptr : FindSubcommand(*app, words[i]);
+    if (sub == nullptr) continue;
+    StrAppend(path, path.empty() ? "" : " ", words[i]);
+    app = sub;
+  }
+  const std::string last = words.empty() ? "" : words.back();
+  std::set<std::string> found;
+  const auto add = [&](const std::string& word) {
+    if (word.starts_with(last)) found.insert(word);
+  };
+  if (last.starts_with('-')) {
+    for (const CLI::App* up = app; up != nullptr; up = up->get_parent()) {
+      for (const CLI::Option* const option : up->get_options()) {
+        for (const std::string& flag : FlagsOf(*option)) {
+          if (flag.starts_with("--")) add(flag);
+        }
+      }
+    }
+    return {found.begin(), found.end()};
+  }
+  // The value of a flag is the shell's to complete: mostly a file.
+  for (const CLI::Option* const option : app->get_options()) {
+    const std::vector<std::string> flags = FlagsOf(*option);
+    if (option->get_expected_min() > 0 && std::ranges::find(flags, before) != flags.end()) return {};
+  }
+  for (const CLI::App* const sub : app->get_subcommands({})) add(sub->get_name());
+  for (Command* const command : commands) {
+    if (command->name() != path) continue;
+    for (const std::string& word : command->Complete()) add(word);
+  }
+  return {found.begin(), found.end()};
+}
+
+// As troff wants it.
+std::string Roff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) {
+      StrAppend(out, "\\&", std::string(1, c));
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+void AppendManOptions(const CLI::App& app, std::string& out) {
+  for (const CLI::Option* const option : app.get_options()) {
+    std::string head;
+    for (const std::string& flag : FlagsOf(*option)) StrAppend(head, head.empty() ? "" : ", ", flag);
+    if (head.empty()) head = option->get_name(/*positional=*/true);
+    if (head == "-h, --help" || head == "--help") continue;
+    const std::string value = option->get_type_name();
+    StrAppend(out, ".TP\n.B ", Roff(head),
+              value.empty() || FlagsOf(*option).empty() ? "" : StrCat(" ", Roff(value)), "\n",
+              Roff(option->get_description()), "\n");
+  }
+}
+
+void AppendManCommand(const CLI::App& app, const std::string& path, std::string& out) {
+  StrAppend(out, ".SS trainyard ", Roff(path), "\n", Roff(app.get_description()), "\n");
+  AppendManOptions(app, out);
+  if (!app.get_footer().empty()) StrAppend(out, ".PP\n.nf\n", Roff(app.get_footer()), "\n.fi\n");
+  for (const CLI::App* const sub : app.get_subcommands({}))
+    AppendManCommand(*sub, StrCat(path, " ", sub->get_name()), out);
+}
+
+std::string ManPage(const CLI::App& root) {
+  std::string out =
+      ".TH TRAINYARD 1\n.SH NAME\ntrainyard \\- runs distributed training jobs to their end\n"
+      ".SH SYNOPSIS\n.B trainyard\n.I COMMAND\n[\\fIFLAGS\\fR]\n.SH DESCRIPTION\n.nf\n";
+  StrAppend(out, Roff(PrintHelpPage()), ".fi\n.SH OPTIONS\n");
+  AppendManOptions(root, out);
+  out += ".SH COMMANDS\n";
+  for (const HelpGroup& group : HelpGroups()) {
+    for (const HelpEntry& entry : group.entries) {
+      if (const CLI::App* const app = FindSubcommand(root, entry.word))
+        AppendManCommand(*app, app->get_name(), out);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -200,21 +319,40 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
   const std::map<std::string, std::string> groups = {
       {"checkpoint", "Look at checkpoints of elastic jobs, verify and export them"},
       {"data", "Look at record files, verify and convert them"},
+      {"image", "Make images for the launcher"},
       {"kv", "Look into a store and change it"},
       {"node", "Let a node of the cluster fail and come back"}};
   Command* chosen = nullptr;
+  std::set<std::string> names;
+  for (const Command* command : commands) names.insert(command->name());
   for (Command* command : commands) {
-    CLI::App& sub = Place(app, *command);
+    CLI::App& sub = Place(app, *command, names);
     CliFlags flags(sub, command->name());
     command->Declare(flags);
-    sub.callback([&chosen, command] { chosen = command; });
+    sub.callback([&chosen, &sub, command] {
+      if (sub.get_subcommands().empty()) chosen = command;
+    });
   }
   for (const auto& [name, description] : groups) {
     if (CLI::App* group = FindSubcommand(app, name)) group->description(description);
   }
+  app.add_subcommand("man")->description("Print this help as a man page: trainyard man > trainyard.1");
+  if (argc > 1 && std::string_view(argv[1]) == "__complete") {
+    for (const std::string& word : FindCompletions(app, commands, {argv + 2, argv + argc}))
+      std::cout << word << "\n";
+    return std::cout.flush() ? 0 : kFailed;
+  }
   try {
     app.parse(argc, argv);
+    if (app.got_subcommand("man")) {
+      std::cout << ManPage(app);
+      return std::cout.flush() ? 0 : kFailed;
+    }
   } catch (const CLI::Success& help) {
+    if (&Reached(app) == &app) {
+      std::cout << PrintHelpPage();
+      return std::cout.flush() ? 0 : kFailed;
+    }
     const int code = app.exit(help);
     return std::cout.flush() ? code : kFailed;
   } catch (const CLI::ParseError& error) {

@@ -1,18 +1,15 @@
 // trainyard plan
 #include <algorithm>
-#include <iostream>
-#include <iterator>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/document.h"
-#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/yaml.h"
 #include "cli/commands.h"
 #include "cli/kube_common.h"
 #include "cli/kv_common.h"
+#include "cli/object_file.h"
 #include "cli/scale_flags.h"
 #include "kube/curl_transport.h"
 #include "local/schema/schema.h"
@@ -22,8 +19,6 @@
 
 namespace trainyard::cli {
 namespace {
-
-constexpr std::size_t kMostBytes = std::size_t{16} * 1024 * 1024;
 
 // What a server would refuse a job for before any operator sees it: a field that the kind does not have.
 std::string FindUnknownField(std::string_view kind, const Document& job) {
@@ -107,17 +102,10 @@ class Plan final : public Command {
   }
 
   absl::Status PlanFile() {
-    std::string text;
-    if (file_ == "-") {
-      text.assign(std::istreambuf_iterator<char>(std::cin), {});
-    } else {
-      TY_ASSIGN_OR_RETURN(text, ReadFile(file_, kMostBytes));
-    }
-    auto documents = ParseJsonOrYaml(text);
-    if (!documents.ok()) return Annotate(documents.status(), file_);
+    TY_ASSIGN_OR_RETURN(std::vector<Document> documents, ReadObjectFile(file_));
     int jobs = 0;
     std::string invalid;
-    for (Document& document : Expand(*std::move(documents))) {
+    for (Document& document : Expand(std::move(documents))) {
       // A file may bring along what its jobs need.
       const auto found = std::ranges::find_if(
           kinds_, [&](const auto& kind) { return kind->resource().kind == StringAt(document, {"kind"}); });
@@ -143,19 +131,6 @@ class Plan final : public Command {
     if (jobs == 0)
       return absl::InvalidArgumentError(StrCat(file_, ": there is no TFJob and no AITrainingJob in it"));
     return invalid.empty() ? absl::OkStatus() : absl::InvalidArgumentError(invalid);
-  }
-
-  // With the items of lists in the place of the lists.
-  static std::vector<Document> Expand(std::vector<Document> documents) {
-    std::vector<Document> out;
-    for (Document& document : documents) {
-      Array* items = StringAt(document, {"kind"}) == "List" ? ArrayAt(document, {"items"}) : nullptr;
-      if (items == nullptr)
-        out.push_back(std::move(document));
-      else
-        std::ranges::move(*items, std::back_inserter(out));
-    }
-    return out;
   }
 
   absl::Status Show(const job::JobView& view) const {

@@ -95,12 +95,13 @@ class Status final : public Command {
                        .Str() +
                    "\n");
     }
-    return Print(Table({{"Server", summary.server},
-                        {"Process", std::to_string(pid)},
-                        {"Kubeconfig", home.Kubeconfig()},
-                        {"Nodes", Counts(summary.nodes)},
-                        {"Pods", Counts(summary.pods)}},
-                       2));
+    std::vector<std::vector<std::string>> rows = {{"Server", summary.server},
+                                                  {"Process", std::to_string(pid)},
+                                                  {"Kubeconfig", home.Kubeconfig()},
+                                                  {"Nodes", Counts(summary.nodes)},
+                                                  {"Pods", Counts(summary.pods)}};
+    if (std::string url = ReadDashboardUrl(home); !url.empty()) rows.push_back({"Dashboard", std::move(url)});
+    return Print(Table(rows, 2));
   }
 
   HomeFlag home_;

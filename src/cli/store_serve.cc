@@ -1,6 +1,7 @@
 // trainyard store
 #include <iostream>
 
+#include "base/access.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -8,7 +9,6 @@
 #include "cli/ending_signals.h"
 #include "kv/disk/embedded_store.h"
 #include "kv/etcd/etcd_server.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "kv/gateway/gateway.h"
 
 namespace trainyard::cli {
@@ -78,16 +78,16 @@ class StoreServe final : public Command {
  private:
   // The file's, or the environment's; empty if there is neither.
   absl::StatusOr<std::string> ReadToken() const {
-    if (!token_file_.empty()) return kv::ReadToken(token_file_);
+    if (!token_file_.empty()) return trainyard::ReadToken(token_file_);
     const char* const token = std::getenv("TRAINYARD_ETCD_TOKEN");
     if (token == nullptr || *token == '\0') return std::string();
-    if (const absl::Status checked = kv::CheckToken(token); !checked.ok())
+    if (const absl::Status checked = CheckToken(token); !checked.ok())
       return Annotate(checked, "TRAINYARD_ETCD_TOKEN");
     return std::string(token);
   }
 
   absl::Status CheckAddress(std::string_view flag, const std::string& text, const std::string& token) const {
-    const auto address = kv::ParseListenAddress(text);
+    const auto address = ParseListenAddress(text);
     if (!address.ok()) return UsageError(StrCat(flag, ": ", Message(address.status())));
     if (address->IsLoopback() || !token.empty() || insecure_) return absl::OkStatus();
     return UsageError(StrCat(flag, ": other machines can reach ", address->Text(),

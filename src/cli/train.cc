@@ -65,7 +65,7 @@ class ProgressPrinter {
     if (const Array* const restarts = ArrayAt(progress, {"lastRestarts"})) {
       for (const Document& restart : *restarts) {
         const std::string text =
-            StrCat("worker ", IntAt(restart, {"worker"}).value_or(0),
+            StrCat(StringAt(restart, {"role"}), " ", IntAt(restart, {"index"}).value_or(0),
                    " is launched again: ", StringAt(restart, {"pod"}), " ", StringAt(restart, {"cause"}));
         if (seen_.insert(StrCat(StringAt(restart, {"time"}), text)).second) Say(text);
       }
@@ -97,8 +97,10 @@ class ProgressPrinter {
               IntAt(progress, {"epochRecords"}).value_or(0), " records");
     if (Find(progress, {"loss"}) != nullptr) text += fmt::format("  loss {:.4f}", NumberAt(progress, "loss"));
     text += Metrics(progress);
-    StrAppend(text, "  ", IntAt(progress, {"workers"}).value_or(0), " workers  ",
-              IntAt(progress, {"restarts"}).value_or(0), " restarts");
+    StrAppend(text, "  ", IntAt(progress, {"workers"}).value_or(0), " workers  ");
+    if (const std::int64_t pservers = IntAt(progress, {"pservers"}).value_or(0); pservers > 0)
+      StrAppend(text, pservers, " pservers  ");
+    StrAppend(text, IntAt(progress, {"restarts"}).value_or(0), " restarts");
     if (speed_.rate() >= 1) {
       text += fmt::format("  {:.0f} records/s", speed_.rate());
       const double all = NumberAt(progress, "epochRecords") * NumberAt(progress, "epochs");

@@ -7,7 +7,9 @@
 #include <map>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -15,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/ending_signals.h"
 #include "cli/event_lines.h"
+#include "dashboard/dashboard.h"
 #include "kube/quantity.h"
 #include "local/cluster/cluster.h"
 #include "local/node/end_pods.h"
@@ -95,6 +98,12 @@ class Up final : public Command {
                    node_grace_);
     flags.Switch({.name = "--no-operator", .help = "Without the operator for training jobs, and their kinds"},
                  no_operator_);
+    flags.Text(
+        {.name = "--dashboard-address",
+         .value = "ADDRESS",
+         .help =
+             "Serve a page to watch jobs by, as 127.0.0.1:0; `trainyard status` has its address (nowhere)"},
+        dashboard_);
   }
 
   absl::Status Run() override {
@@ -130,6 +139,15 @@ class Up final : public Command {
         cluster = started.status();
       }
     }
+    std::unique_ptr<dashboard::Dashboard> page;
+    if (cluster.ok() && !dashboard_.empty()) {
+      auto started = StartDashboard(**cluster);
+      if (started.ok()) {
+        page = *std::move(started);
+      } else {
+        cluster = started.status();
+      }
+    }
     if (tell) tell(cluster.ok() ? absl::StatusOr<std::string>((*cluster)->server()) : cluster.status());
     if (!cluster.ok()) return cluster.status();
     if (!tell) Welcome((*cluster)->server());
@@ -142,6 +160,8 @@ class Up final : public Command {
         signals.Await();
       }
     }
+    page.reset();
+    ::unlink(options_.home.Dashboard().c_str());
     running_operator.reset();
     cluster->reset();
     const int left = local::node::CountPods(options_.home.root);
@@ -164,15 +184,29 @@ class Up final : public Command {
     return ops::Operator::Start(cluster.transport(), Clock::System(), std::move(options));
   }
 
+  // Its address, with the token, is in the home folder, for whoever may read that.
+  absl::StatusOr<std::unique_ptr<dashboard::Dashboard>> StartDashboard(local::Cluster& cluster) const {
+    auto page = dashboard::Dashboard::Start(cluster.transport(), Clock::System(), {.address = dashboard_});
+    if (!page.ok()) return Annotate(page.status(), "--dashboard-address");
+    TY_RETURN_IF_ERROR(ReplaceFile(options_.home.Dashboard(), (*page)->Url(), 0600, Durability::kProcess));
+    return page;
+  }
+
   void Welcome(const std::string& server) const {
     std::cout << "The cluster is ready: " << server << (ephemeral_ ? " (nothing is kept)" : "") << "\n\n"
               << "  export KUBECONFIG=" << options_.home.Kubeconfig() << "\n"
               << "  kubectl get nodes\n"
               << "  kubectl run hello --image=none --restart=Never --command -- echo hello\n\n"
+              << DashboardLine()
               << (detach_ ? StrCat("What it has to say goes to ", options_.home.Log(),
                                    ". trainyard status shows it, trainyard down ends it.\n")
                           : std::string("Ctrl-C stops it.\n"))
               << std::flush;
+  }
+
+  std::string DashboardLine() const {
+    const std::string url = ReadDashboardUrl(options_.home);
+    return dashboard_.empty() || url.empty() ? "" : StrCat("The dashboard: ", url, "\n\n");
   }
 
   absl::Status Detach() {
@@ -236,6 +270,7 @@ class Up final : public Command {
   std::string capacity_;
   std::optional<std::int64_t> port_;
   std::string store_;
+  std::string dashboard_;
   std::optional<absl::Duration> node_grace_;
   local::ClusterOptions options_;
 };

@@ -1,11 +1,8 @@
 // trainyard worker
-#include <unistd.h>
-
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/worker_process.h"
-#include "kv/etcd/etcd_server_access.h"
 #include "master/worker/program_worker.h"
 #include "ps/rpc/process.h"
 
@@ -55,14 +52,8 @@ class WorkerCommand final : public Command {
       return UsageError("--worker-index must not be below 0");
     if (index_) options_.index = static_cast<int>(*index_);
     if (patience_) options_.patience = *patience_;
-    options_.token = Variable("TRAINYARD_JOB_TOKEN");
-    if (!token_file_.empty()) {
-      TY_ASSIGN_OR_RETURN(options_.token, kv::ReadToken(token_file_));
-    }
-    if (options_.pod.empty()) {
-      char host[256] = {};
-      options_.pod = ::gethostname(host, sizeof host - 1) == 0 ? host : "unknown";
-    }
+    TY_ASSIGN_OR_RETURN(options_.token, JobToken(token_file_));
+    if (options_.pod.empty()) options_.pod = HostName();
     ps::TuneProcess();
     SignalStopper stopper;
     absl::Status ended = stopper.Run(

@@ -1,14 +1,17 @@
 #include "cli/worker_process.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <future>
 #include <utility>
 
+#include "base/access.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "cli/ending_signals.h"
 
 namespace trainyard::cli {
@@ -16,6 +19,21 @@ namespace trainyard::cli {
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+absl::StatusOr<std::string> JobToken(const std::string& file) {
+  return file.empty() ? Variable("TRAINYARD_JOB_TOKEN") : ReadToken(file);
+}
+
+std::string PodAddress(int port) {
+  const std::string ip = Variable("TRAINYARD_POD_IP");
+  const bool six = ip.find(':') != std::string::npos;
+  return StrCat(six ? "[" : "", ip.empty() ? "127.0.0.1" : ip, six ? "]" : "", ":", port);
+}
+
+std::string HostName() {
+  char host[256] = {};
+  return ::gethostname(host, sizeof host - 1) == 0 ? host : "unknown";
 }
 
 void WriteTerminationLog(std::string_view message) {

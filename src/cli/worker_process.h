@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 
@@ -14,6 +14,15 @@ namespace trainyard::cli {
 
 // A variable of the environment; "" if it is not set.
 std::string Variable(const char* name);
+
+// The job's token: what the file has, or if none is named $TRAINYARD_JOB_TOKEN.
+absl::StatusOr<std::string> JobToken(const std::string& file);
+
+// "HOST:PORT", by the pod's own IP, or by loopback outside of pods.
+std::string PodAddress(int port);
+
+// This machine's, or the pod's.
+std::string HostName();
 
 // What a pod's status says of its end, where there is a kubelet that reads it.
 void WriteTerminationLog(std::string_view message);

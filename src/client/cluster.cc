@@ -1,14 +1,12 @@
 #include "client/cluster.h"
 
-#include <sys/random.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <utility>
 
+#include "base/access.h"
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/hex.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -21,7 +19,6 @@
 namespace trainyard::client {
 namespace {
 
-constexpr std::size_t kTokenBytes = 32;
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
 
 // The kubeconfig of the embedded cluster of this user, if there is one.
@@ -151,13 +148,6 @@ absl::Status Cluster::CreateStore() {
   TY_RETURN_IF_ERROR(ensure(kube::Resource::Secrets(), TokenSecret(ns(), kStoreName, token)));
   TY_RETURN_IF_ERROR(ensure(kube::Resource::Services(), StoreService(ns())));
   return ensure(AITrainingJobs(), StoreJob(pods));
-}
-
-absl::StatusOr<std::string> NewToken() {
-  std::string bytes(kTokenBytes, '\0');
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return ErrnoStatus(errno, "no random bytes for a token");
-  return HexBytes(bytes);
 }
 
 // The service or address that the user named.

@@ -71,9 +71,6 @@ class Cluster {
   const std::unique_ptr<kube::Api> api_;
 };
 
-// 256 random bits, as text.
-absl::StatusOr<std::string> NewToken();
-
 // Why an AITrainingJob is as it is, for people: "Pending: 0/3 nodes are available". Empty: it says nothing.
 std::string PhaseOf(const Document& job);
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/access.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/mutex.h"

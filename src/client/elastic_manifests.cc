@@ -35,6 +35,18 @@ Object PodSpecOf(const ElasticSettings& settings, const master::PodSpec& pod, Ob
   return spec;
 }
 
+// That its master makes, and makes anew.
+Document PodOf(const ElasticSettings& settings, std::string_view role, const master::PodSpec& pod,
+               Object container) {
+  Object spec = PodSpecOf(settings, pod, std::move(container));
+  spec["restartPolicy"] = "Never";
+  spec["terminationGracePeriodSeconds"] = kWorkerGraceSeconds;
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"metadata", Object{{"labels", LabelsOf(settings, role)}}},
+                {"spec", std::move(spec)}};
+}
+
 }  // namespace
 
 std::string MasterName(std::string_view job) { return StrCat(job, "-master"); }
@@ -53,18 +65,22 @@ Document WorkerPod(const ElasticSettings& settings) {
     env.push_back(Variable("OMP_NUM_THREADS", std::to_string(settings.spec.threads)));
   }
   for (const auto& [name, value] : settings.env) env.push_back(Variable(name, value));
-  Object spec = PodSpecOf(settings, settings.spec.worker_pod,
-                          {{"name", "worker"}, {"command", std::move(command)}, {"env", std::move(env)}});
-  spec["restartPolicy"] = "Never";
-  spec["terminationGracePeriodSeconds"] = kWorkerGraceSeconds;
-  return Object{{"apiVersion", "v1"},
-                {"kind", "Pod"},
-                {"metadata", Object{{"labels", LabelsOf(settings, "worker")}}},
-                {"spec", std::move(spec)}};
+  return PodOf(settings, "worker", settings.spec.worker_pod,
+               {{"name", "worker"}, {"command", std::move(command)}, {"env", std::move(env)}});
+}
+
+Document PserverPod(const ElasticSettings& settings) {
+  return PodOf(settings, "pserver", settings.spec.pserver_pod,
+               {{"name", "pserver"},
+                {"command", Array{settings.pods.program, "pserver", "--log-level", "info"}},
+                {"env", Array{FromSecret("TRAINYARD_JOB_TOKEN", TokenName(settings.spec.name)),
+                              FromField("TRAINYARD_POD_NAME", "metadata.name"),
+                              FromField("TRAINYARD_POD_IP", "status.podIP")}}});
 }
 
 Document JobConfig(const ElasticSettings& settings) {
   Object data{{"job.json", master::Print(settings.spec)}, {"worker.json", PrintJson(WorkerPod(settings))}};
+  if (settings.spec.pservers > 0) data["pserver.json"] = PrintJson(PserverPod(settings));
   if (!settings.model_text.empty()) data["model.py"] = settings.model_text;
   Object metadata = Metadata(settings.pods.ns, ConfigName(settings.spec.name));
   metadata["labels"].get_object()[master::kElasticJobLabel] = settings.spec.name;
@@ -77,6 +93,7 @@ Document JobConfig(const ElasticSettings& settings) {
 Document MasterPod(const ElasticSettings& settings) {
   Array env{Variable("TRAINYARD_JOB_FILE", StrCat(kFolder, "/job.json")),
             Variable("TRAINYARD_WORKER_FILE", StrCat(kFolder, "/worker.json")),
+            Variable("TRAINYARD_PSERVER_FILE", StrCat(kFolder, "/pserver.json")),
             Variable("TRAINYARD_STATE_DIR", settings.state_dir),
             FromField("TRAINYARD_POD_NAME", "metadata.name"),
             FromField("TRAINYARD_POD_UID", "metadata.uid"),

@@ -36,5 +36,6 @@ Document JobConfig(const ElasticSettings& settings);
 Document MasterPod(const ElasticSettings& settings);
 // Without name, index, owner and the master's address.
 Document WorkerPod(const ElasticSettings& settings);
+Document PserverPod(const ElasticSettings& settings);
 
 }  // namespace trainyard::client

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/access.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"

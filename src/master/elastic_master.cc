@@ -14,6 +14,7 @@
 #include "graph/pass/halves.h"
 #include "master/data.h"
 #include "master/program_file.h"
+#include "master/pserver/model_on_pservers.h"
 
 namespace trainyard::master {
 namespace {
@@ -21,18 +22,21 @@ namespace {
 constexpr int kCheckpointShare = 20;  // of the time between two, the most that writing one may take
 constexpr absl::Duration kTick = absl::Milliseconds(20);
 constexpr int kOwnerLength = 16;
+constexpr int kMostLosses = 10;  // of pservers without a step in between
 constexpr absl::Duration kComeBack =
     absl::Seconds(5);  // in which workers find a master that was started again
 constexpr absl::Duration kFarewell = absl::Seconds(3);  // in which workers hear that the job is over
 
 // The checkpoint's model, as of that version.
-absl::StatusOr<std::unique_ptr<Model>> ModelOf(const ElasticCheckpoint& checkpoint, std::int64_t version,
-                                               int threads) {
-  TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(checkpoint.update));
-  TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(checkpoint.startup));
-  TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, checkpoint.shared, threads));
-  TY_RETURN_IF_ERROR(model->Restore(version, checkpoint.variables));
-  return model;
+absl::StatusOr<ModelOrigin> OriginOf(ElasticCheckpoint checkpoint, std::int64_t version) {
+  ModelOrigin origin{.shared = std::move(checkpoint.shared),
+                     .version = version,
+                     .values = std::move(checkpoint.variables),
+                     .all_values = true,
+                     .checkpoint = std::move(checkpoint.file)};
+  TY_ASSIGN_OR_RETURN(origin.learning.main, graph::Decode(checkpoint.update));
+  TY_ASSIGN_OR_RETURN(origin.learning.startup, graph::Decode(checkpoint.startup));
+  return origin;
 }
 
 }  // namespace
@@ -53,7 +57,9 @@ ElasticMaster::~ElasticMaster() {
   }
   // First whoever gives the others something to do. A stream that has ended takes answers and drops them.
   server_.reset();
+  if (shards_ != nullptr) shards_->Stop();
   if (clock_.joinable()) clock_.join();
+  if (learner_ != nullptr) learner_->Close();
   writer_.reset();
   learner_.reset();
   const MutexLock lock(mu_);
@@ -108,13 +114,21 @@ absl::Status ElasticMaster::TakeOver() {
   TY_ASSIGN_OR_RETURN(const kv::GetResult before, store_.Get(key));
   generation_ = (before.kv ? ParseNumber<std::int64_t>(before.kv->value).value_or(0) : 0) + 1;
   TY_RETURN_IF_ERROR(store_.Put(key, std::to_string(generation_)));
-  learner_ = std::make_unique<Learner>(LearnerOptions{.generation = generation_,
-                                                      .async = spec_.async,
-                                                      .grads_to_wait = spec_.grads_to_wait,
-                                                      .staleness = spec_.staleness,
-                                                      .modulate_rate = spec_.modulate_rate,
-                                                      .threads = spec_.threads},
-                                       *this);
+  if (spec_.pservers > 0) {
+    shards_ = std::make_unique<Shards>(Shards::Options{
+        .count = spec_.pservers,
+        .generation = generation_,
+        .patience = spec_.task_timeout,
+        .lost = [this](const std::string& why) { writer_->Post([this, why] { GoBack(why); }); }});
+  }
+  learner_ = std::make_unique<Learner>(
+      LearnerOptions{.generation = generation_,
+                     .async = spec_.async,
+                     .grads_to_wait = spec_.grads_to_wait,
+                     .staleness = spec_.staleness,
+                     .modulate_rate = spec_.modulate_rate,
+                     .keep = [this](ModelOrigin origin) { return Keep(std::move(origin)); }},
+      *this);
   const MutexLock lock(mu_);
   TY_ASSIGN_OR_RETURN(
       log_, TaskLog::Open(store_, {.prefix = prefix_,
@@ -149,11 +163,41 @@ absl::Status ElasticMaster::TakeOver() {
   return BeginWithModelOf(spec_.init_from);
 }
 
-absl::StatusOr<std::unique_ptr<Model>> ElasticMaster::ModelOfProgram() const {
+absl::StatusOr<ModelOrigin> ElasticMaster::OriginOfProgram() const {
   TY_ASSIGN_OR_RETURN(const std::string bytes, DecodeBase64(spec_.program));
   TY_ASSIGN_OR_RETURN(const graph::Programs programs, DecodePrograms(bytes));
-  TY_ASSIGN_OR_RETURN(const graph::Halves halves, graph::CutInHalves(programs.main));
-  return Model::Make(halves.update, programs.startup, halves.shared, spec_.threads);
+  TY_ASSIGN_OR_RETURN(graph::Halves halves, graph::CutInHalves(programs.main));
+  return ModelOrigin{.learning = {.startup = programs.startup, .main = std::move(halves.update)},
+                     .shared = std::move(halves.shared)};
+}
+
+absl::StatusOr<std::unique_ptr<ModelPlace>> ElasticMaster::Keep(ModelOrigin origin) {
+  if (shards_ == nullptr) return KeepModelHere(std::move(origin), generation_, spec_.threads);
+  if (!origin.values.empty() && origin.checkpoint.empty()) {
+    TY_ASSIGN_OR_RETURN(origin.checkpoint, WriteFirstValues(origin));
+  }
+  return KeepModelOnPservers(origin, *shards_, {.folder = Folder(), .threads = spec_.threads});
+}
+
+absl::Status ElasticMaster::KeepAndTake(ModelOrigin origin) {
+  TY_ASSIGN_OR_RETURN(auto place, Keep(std::move(origin)));
+  learner_->Take(std::move(place));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ElasticMaster::WriteFirstValues(const ModelOrigin& origin) {
+  TY_ASSIGN_OR_RETURN(const auto model,
+                      Model::Make(origin.learning.main, origin.learning.startup, origin.shared, 1));
+  TY_RETURN_IF_ERROR(model->Start(origin.values));
+  ElasticCheckpoint checkpoint{.job = spec_.id, .name = spec_.name};
+  Describe(origin, 0, checkpoint);
+  checkpoint.variables = model->TakeAll();
+  {
+    const MutexLock lock(mu_);
+    checkpoint.queue = queue().Save();  // nobody has been given anything yet
+  }
+  TY_ASSIGN_OR_RETURN(const FoundCheckpoint written, WriteElasticCheckpoint(Folder(), checkpoint, 0));
+  return written.file;
 }
 
 tasks::Queue::State ElasticMaster::FreshQueue(tasks::TaskId next_id) const {
@@ -167,8 +211,8 @@ tasks::Queue::State ElasticMaster::FreshQueue(tasks::TaskId next_id) const {
 // With a model in the master, what was learnt since the last checkpoint is gone with the one before: the
 // queue goes back to where it stood then. Tasks get numbers that nobody had.
 absl::Status ElasticMaster::BeginTraining() {
-  const absl::StatusOr<ElasticCheckpoint> own = ReadNewestCheckpoint(Folder(), spec_.id);
-  if (own.ok()) return Resume(*own);
+  absl::StatusOr<ElasticCheckpoint> own = ReadNewestCheckpoint(Folder(), spec_.id);
+  if (own.ok()) return Resume(*std::move(own));
   if (!absl::IsNotFound(own.status())) return own.status();
   if (const auto others = ListCheckpoints(Folder()); others.ok() && !others->empty()) {
     return absl::FailedPreconditionError(
@@ -176,16 +220,14 @@ absl::Status ElasticMaster::BeginTraining() {
                ": choose another --checkpoint-dir, and --init-from that one to begin with its model"));
   }
   log_->Replace(FreshQueue(queue().Save().next_id));
-  std::unique_ptr<Model> model;
-  if (!spec_.init_from.empty()) {
-    TY_ASSIGN_OR_RETURN(const ElasticCheckpoint from, ReadNewestCheckpoint(spec_.init_from));
-    TY_ASSIGN_OR_RETURN(model, ModelOf(from, 0, spec_.threads));
-  } else if (!spec_.program.empty()) {
-    TY_ASSIGN_OR_RETURN(model, ModelOfProgram());
-    TY_RETURN_IF_ERROR(model->Start({}));
+  if (spec_.init_from.empty() && spec_.program.empty()) return absl::OkStatus();  // a worker offers one
+  if (spec_.init_from.empty()) {
+    TY_ASSIGN_OR_RETURN(ModelOrigin origin, OriginOfProgram());
+    return KeepAndTake(std::move(origin));
   }
-  if (model != nullptr) learner_->Take(std::move(model));
-  return absl::OkStatus();
+  TY_ASSIGN_OR_RETURN(ElasticCheckpoint from, ReadNewestCheckpoint(spec_.init_from));
+  TY_ASSIGN_OR_RETURN(ModelOrigin origin, OriginOf(std::move(from), 0));
+  return KeepAndTake(std::move(origin));
 }
 
 // Those who have tasks may come back; who does not is gone as well.
@@ -207,8 +249,7 @@ absl::Status ElasticMaster::BeginTasks() {
   return absl::OkStatus();
 }
 
-absl::Status ElasticMaster::Resume(const ElasticCheckpoint& checkpoint) {
-  TY_ASSIGN_OR_RETURN(auto model, ModelOf(checkpoint, checkpoint.version, spec_.threads));
+absl::Status ElasticMaster::Resume(ElasticCheckpoint checkpoint) {
   tasks::Queue queue_then(checkpoint.queue);
   queue_then.Apply(tasks::Recall{});
   queue_then.Apply(tasks::Stop{tasks::Kind::kEvaluation});  // the version that it was of is gone
@@ -219,20 +260,20 @@ absl::Status ElasticMaster::Resume(const ElasticCheckpoint& checkpoint) {
   metrics_version_ = checkpoint.evaluated;
   metrics_ = checkpoint.metrics;
   log::Info("goes on from a checkpoint", {{"version", version_}, {"generation", generation_}});
-  learner_->Take(std::move(model));
-  return absl::OkStatus();
+  TY_ASSIGN_OR_RETURN(ModelOrigin origin, OriginOf(std::move(checkpoint), version_));
+  return KeepAndTake(std::move(origin));
 }
 
 absl::Status ElasticMaster::BeginWithModelOf(const std::string& path) {
-  TY_ASSIGN_OR_RETURN(const ElasticCheckpoint from, ReadNewestCheckpoint(path));
-  TY_ASSIGN_OR_RETURN(auto model, ModelOf(from, from.version, spec_.threads));
+  TY_ASSIGN_OR_RETURN(ElasticCheckpoint from, ReadNewestCheckpoint(path));
   version_ = from.version;
-  learner_->Take(std::move(model));
+  TY_ASSIGN_OR_RETURN(ModelOrigin origin, OriginOf(std::move(from), version_));
+  TY_RETURN_IF_ERROR(KeepAndTake(std::move(origin)));
   const tasks::Kind kind =
       spec_.kind == JobKind::kEvaluate ? tasks::Kind::kEvaluation : tasks::Kind::kPrediction;
   // What was found out and written is the workers' and the log's: it goes on exactly where it was.
   if (queue().Find(kind) == nullptr)
-    Do(tasks::Begin{.kind = kind, .options = OptionsOf(kind), .version = from.version});
+    Do(tasks::Begin{.kind = kind, .options = OptionsOf(kind), .version = version_});
   ExpectWorkers();
   return absl::OkStatus();
 }
@@ -268,7 +309,8 @@ void ElasticMaster::DoWhatIsDue() {
     if (!gone.empty()) GoOn();
     if (IsDueByTime()) WantEvaluation();
     const bool over = phase_ == Phase::kComplete || phase_ == Phase::kFailed;
-    if (over && (sessions_.empty() || now - over_since_ >= kFarewell)) {
+    const bool alone = sessions_.empty() && (shards_ == nullptr || shards_->NobodyIsHere());
+    if (over && (alone || now - over_since_ >= kFarewell)) {
       ended_ = true;
       changed_.SignalAll();
       return;
@@ -281,6 +323,7 @@ void ElasticMaster::DoWhatIsDue() {
   }
   if (checkpoint) WriteCheckpoint(false);
   log->Tend();
+  if (shards_ != nullptr) shards_->Tend();
 }
 
 // A worker that lives and makes no progress is no better than one that is gone.
@@ -307,20 +350,15 @@ void ElasticMaster::WriteCheckpoint(bool last) {
     checkpointing_ = true;
     last_checkpoint_ = Clock::System().Steady();
   }
-  learner_->Do([this, last](Model* model) {
-    if (model != nullptr) TakeCheckpoint(*model, last);
+  learner_->Do([this, last](ModelPlace* place) {
+    if (place != nullptr) TakeCheckpoint(*place, last);
   });
 }
 
 // On the learner's thread, between two steps: model and queue are of the same moment, because nobody else
 // advances tasks.
-void ElasticMaster::TakeCheckpoint(Model& model, bool last) {
+void ElasticMaster::TakeCheckpoint(ModelPlace& place, bool last) {
   auto checkpoint = std::make_shared<ElasticCheckpoint>();
-  checkpoint->version = model.version();
-  checkpoint->variables = model.TakeAll();
-  checkpoint->update = graph::Encode(model.update());
-  checkpoint->startup = graph::Encode(model.startup());
-  checkpoint->shared = model.shared();
   checkpoint->job = spec_.id;
   checkpoint->name = spec_.name;
   {
@@ -329,22 +367,41 @@ void ElasticMaster::TakeCheckpoint(Model& model, bool last) {
     checkpoint->evaluated = metrics_version_;
     checkpoint->metrics = metrics_;
   }
-  writer_->Post([this, last, checkpoint] {
-    const absl::Status written = WriteElasticCheckpoint(Folder(), *checkpoint, spec_.keep_checkpoints);
-    if (!written.ok()) log::Error("a checkpoint could not be written", {{"error", written}});
-    {
-      const MutexLock lock(mu_);
-      checkpointing_ = false;
-      checkpoint_took_ = Clock::System().Steady() - last_checkpoint_;
-      if (written.ok()) {
-        checkpoint_version_ = checkpoint->version;
-        checkpoint_ = StrCat("version ", checkpoint->version);
-      } else {
-        checkpoint_ = StrCat("could not be written: ", Message(written));
-      }
-    }
-    if (last) Complete();
+  place.Save(checkpoint, [this, checkpoint, last](const absl::Status& saved) {
+    writer_->Post([this, checkpoint, saved, last] { FinishCheckpoint(*checkpoint, saved, last); });
   });
+}
+
+void ElasticMaster::FinishCheckpoint(const ElasticCheckpoint& checkpoint, absl::Status saved, bool last) {
+  const bool lost = absl::IsUnavailable(saved);  // with a pserver: another master ends the job
+  if (saved.ok()) saved = WriteElasticCheckpoint(Folder(), checkpoint, spec_.keep_checkpoints).status();
+  if (!saved.ok()) log::Error("a checkpoint could not be written", {{"error", saved}});
+  {
+    const MutexLock lock(mu_);
+    checkpointing_ = false;
+    checkpoint_took_ = Clock::System().Steady() - last_checkpoint_;
+    if (saved.ok()) {
+      checkpoint_version_ = checkpoint.version;
+      checkpoint_ = StrCat("version ", checkpoint.version);
+    } else {
+      checkpoint_ = StrCat("could not be written: ", Message(saved));
+    }
+  }
+  if (!last || lost) return;
+  if (saved.ok()) return Complete();
+  const MutexLock lock(mu_);
+  FailNow(StrCat("the last checkpoint could not be written: ", Message(saved)));
+}
+
+void ElasticMaster::GoBack(const std::string& why) {
+  const MutexLock lock(mu_);
+  if (ended_ || phase_ == Phase::kFailed || phase_ == Phase::kComplete) return;
+  if (!stepped_ && options_.losses + 1 >= kMostLosses)
+    return FailNow(StrCat(why, ", as ", options_.losses, " times before without a step in between"));
+  log::Warn("goes back to the newest checkpoint", {{"because", why}});
+  outcome_ = absl::AbortedError(why);
+  ended_ = true;
+  changed_.SignalAll();
 }
 
 absl::Status ElasticMaster::Wait() {

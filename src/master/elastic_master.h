@@ -16,6 +16,7 @@
 #include "master/checkpoints.h"
 #include "master/learner.h"
 #include "master/master.h"
+#include "master/pserver/shards.h"
 #include "master/rpc/sessions.h"
 #include "master/task_log.h"
 
@@ -35,11 +36,14 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   Progress GetProgress() override;
   std::vector<WorkerView> GetWorkers() override;
   void WorkerIsGone(tasks::WorkerIndex worker, const std::string& pod) override;
+  void PserverIsGone(int pserver, const std::string& pod) override;
+  std::vector<int> GetPservers() override;
   void LetGo(std::vector<tasks::WorkerIndex> workers) override;
   void Fail(const std::string& reason) override;
 
   // ---- SessionHandler
   void OnMessage(const std::shared_ptr<Session>& session, ps::Unpacked message) override;
+  void OnPause() override;
   void OnEnd(const std::shared_ptr<Session>& session) override;
 
   // ---- Account
@@ -69,8 +73,13 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   absl::Status BeginTasks() TY_REQUIRES(mu_);
   void ExpectWorkers() TY_REQUIRES(mu_);
   absl::Status BeginWithModelOf(const std::string& path) TY_REQUIRES(mu_);
-  absl::Status Resume(const ElasticCheckpoint& checkpoint) TY_REQUIRES(mu_);
-  absl::StatusOr<std::unique_ptr<Model>> ModelOfProgram() const;
+  absl::Status Resume(ElasticCheckpoint checkpoint) TY_REQUIRES(mu_);
+  absl::StatusOr<ModelOrigin> OriginOfProgram() const;
+  // Gives the model its place: here, or on the pservers.
+  absl::StatusOr<std::unique_ptr<ModelPlace>> Keep(ModelOrigin origin);
+  absl::Status KeepAndTake(ModelOrigin origin);
+  // Pservers read a model's first values from a checkpoint: the file that has them now.
+  absl::StatusOr<std::string> WriteFirstValues(const ModelOrigin& origin) TY_EXCLUDES(mu_);
   tasks::Queue::State FreshQueue(tasks::TaskId next_id) const;
   tasks::StreamOptions OptionsOf(tasks::Kind kind) const;
   const std::string& Folder() const;
@@ -80,11 +89,16 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   void DoWhatIsDue() TY_EXCLUDES(mu_);
   void EndHungTasks() TY_REQUIRES(mu_);
   void WriteCheckpoint(bool last) TY_EXCLUDES(mu_);
-  void TakeCheckpoint(Model& model, bool last);
+  void TakeCheckpoint(ModelPlace& place, bool last) TY_EXCLUDES(mu_);
+  void FinishCheckpoint(const ElasticCheckpoint& checkpoint, absl::Status saved, bool last) TY_EXCLUDES(mu_);
+  // Another master is to go on from the newest checkpoint.
+  void GoBack(const std::string& why) TY_EXCLUDES(mu_);
 
   // ---- Sessions (elastic_master_sessions.cc)
   void OnHello(const Call& call, const wire::Hello& hello) TY_REQUIRES(mu_);
   void OnNext(const Call& call, tasks::WorkerIndex worker, const wire::Next& next) TY_REQUIRES(mu_);
+  // What a pserver says; without the lock, since what it waits for is not under it.
+  void OnPserver(const Call& call, const wire::Request& request) TY_EXCLUDES(mu_);
   void OnReport(tasks::WorkerIndex worker, const wire::Report& report) TY_REQUIRES(mu_);
   tasks::WorkerIndex FreeIndex() const TY_REQUIRES(mu_);
   // All that the worker had is given back, but for what counts already.
@@ -145,6 +159,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   absl::Status outcome_ TY_GUARDED_BY(mu_);
 
   std::int64_t version_ TY_GUARDED_BY(mu_) = 0;
+  bool stepped_ TY_GUARDED_BY(mu_) = false;     // the model has made a step under this master
   bool evaluating_ TY_GUARDED_BY(mu_) = false;  // an evaluation is under way, or asked for
   bool begun_evaluation_ TY_GUARDED_BY(mu_) = false;
   bool wanted_ TY_GUARDED_BY(mu_) = false;  // another one is to follow
@@ -161,6 +176,8 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   std::int64_t stale_ TY_GUARDED_BY(mu_) = 0;
   std::string checkpoint_ TY_GUARDED_BY(mu_);
 
+  std::unique_ptr<Shards> shards_;    // null: the model is here
+  std::map<Session*, int> pservers_;  // of the server's thread: whose stream it is
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<SessionServer> server_;
   std::unique_ptr<Executor> writer_;  // of checkpoints

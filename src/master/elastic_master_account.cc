@@ -63,6 +63,7 @@ void ElasticMaster::Applied(std::int64_t version, const std::vector<Contribution
   {
     const MutexLock lock(mu_);
     version_ = version;
+    stepped_ = true;
     loss_ = loss_ ? *loss_ * kLossMemory + loss * (1 - kLossMemory) : loss;
     for (const Contribution& contribution : contributions) {
       const tasks::Answer answer = Do(tasks::Advance{contribution.task, contribution.until});
@@ -108,6 +109,7 @@ void ElasticMaster::Started() {
 }
 
 void ElasticMaster::Broken(const absl::Status& why) {
+  if (absl::IsUnavailable(why)) return GoBack(std::string(Message(why)));
   const MutexLock lock(mu_);
   FailNow(StrCat("the model could not be updated: ", Message(why)));
 }
@@ -124,6 +126,7 @@ void ElasticMaster::FailNow(const std::string& reason) {
   reason_ = reason;
   outcome_ = absl::InternalError(reason);
   over_since_ = Clock::System().Steady();
+  if (shards_ != nullptr) shards_->End();
   Serve();
 }
 
@@ -170,7 +173,7 @@ void ElasticMaster::WantEvaluation() {
     return;
   }
   evaluating_ = true;
-  learner_->Do([this](Model*) { BeginEvaluation(); });
+  learner_->Do([this](ModelPlace*) { BeginEvaluation(); });
 }
 
 void ElasticMaster::BeginEvaluation() {
@@ -210,7 +213,9 @@ void ElasticMaster::BeginEnding() {
   phase_ = Phase::kEnding;
   if (spec_.kind == JobKind::kEvaluate) TellEvaluation();
   if (spec_.kind != JobKind::kTrain || spec_.tasks_only) return writer_->Post([this] { Complete(); });
-  learner_->Do([this](Model* model) { TakeCheckpoint(*model, true); });
+  learner_->Do([this](ModelPlace* place) {
+    if (place != nullptr) TakeCheckpoint(*place, true);
+  });
 }
 
 // On the writer's thread.
@@ -231,11 +236,15 @@ void ElasticMaster::Complete() {
   log::Info("the job is complete", {{"job", spec_.name}, {"version", version_}});
   phase_ = Phase::kComplete;
   over_since_ = Clock::System().Steady();
+  if (shards_ != nullptr) shards_->End();
   Serve();
 }
 
 std::string ElasticMaster::WhoIsWaitedFor() const {
   if (phase_ != Phase::kTraining && phase_ != Phase::kEvaluating && phase_ != Phase::kPredicting) return "";
+  if (shards_ != nullptr) {
+    if (const std::string missing = shards_->WhoIsMissing(); !missing.empty()) return missing;
+  }
   if (workers_.empty()) return "a worker to come";
   if (!model_ready_) return "a worker to give the model its first values";
   if (waiting_.empty()) return "";
@@ -277,6 +286,7 @@ Progress ElasticMaster::GetProgress() {
     progress.waiting_tasks = stream->waiting();
   }
   for (const auto& [index, worker] : workers_) progress.workers += worker.session != nullptr ? 1 : 0;
+  if (shards_ != nullptr) progress.pservers = static_cast<int>(shards_->Connected().size());
   progress.waiting = WhoIsWaitedFor();
   progress.checkpoint = checkpoint_;
   return progress;
@@ -290,6 +300,7 @@ std::vector<WorkerView> ElasticMaster::GetWorkers() {
     views.push_back({.index = index,
                      .pod = worker.pod,
                      .connected = worker.session != nullptr,
+                     .takes_part = worker.takes_part,
                      .has_tasks = queue().HasTasks(index),
                      .idle = Clock::System().Steady() - worker.active});
   }
@@ -303,6 +314,14 @@ void ElasticMaster::WorkerIsGone(tasks::WorkerIndex worker, const std::string& p
   Release(worker);
   workers_.erase(known);
   GoOn();
+}
+
+void ElasticMaster::PserverIsGone(int pserver, const std::string& pod) {
+  if (shards_ != nullptr) shards_->Gone(pserver, pod);
+}
+
+std::vector<int> ElasticMaster::GetPservers() {
+  return shards_ == nullptr ? std::vector<int>() : shards_->Working();
 }
 
 void ElasticMaster::LetGo(std::vector<tasks::WorkerIndex> workers) {

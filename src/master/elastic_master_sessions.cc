@@ -31,6 +31,8 @@ void ElasticMaster::OnMessage(const std::shared_ptr<Session>& session, ps::Unpac
   if (!message.Head(request) || request.what_case() == wire::Request::WHAT_NOT_SET)
     return session->Close(absl::InvalidArgumentError("a message that cannot be read"));
   const Call call{session, request.number()};
+  const bool pserver = request.has_hello() ? request.hello().pserver() : pservers_.contains(session.get());
+  if (pserver) return OnPserver(call, request);
   const MutexLock lock(mu_);
   if (request.has_hello()) return OnHello(call, request.hello());
   const auto found = sessions_.find(session.get());
@@ -41,6 +43,7 @@ void ElasticMaster::OnMessage(const std::shared_ptr<Session>& session, ps::Unpac
   if (known == workers_.end() || known->second.session != session)
     return session->Close(absl::FailedPreconditionError("another process has this worker's place now"));
   known->second.active = Clock::System().Steady();
+  log_->Gather();
   switch (request.what_case()) {
     case wire::Request::kNext:
       return OnNext(call, worker, request.next());
@@ -50,13 +53,43 @@ void ElasticMaster::OnMessage(const std::shared_ptr<Session>& session, ps::Unpac
       return learner_->Pull(call, request.pull());
     case wire::Request::kOffer:
       return learner_->Offer(call, std::move(*request.mutable_offer()), std::move(message));
+    case wire::Request::kServe:
+    case wire::Request::kObeyed:
+      return session->Close(absl::InvalidArgumentError("only pservers take orders"));
     case wire::Request::kHello:
     case wire::Request::WHAT_NOT_SET:
       break;
   }
 }
 
+void ElasticMaster::OnPause() {
+  const MutexLock lock(mu_);
+  log_->Settle();
+}
+
+void ElasticMaster::OnPserver(const Call& call, const wire::Request& request) {
+  if (shards_ == nullptr)
+    return call.session->Close(
+        absl::FailedPreconditionError("this job has no pservers: its master has the model"));
+  if (request.has_hello()) {
+    if (const absl::Status refused = shards_->Come(call.session, request.hello()); !refused.ok())
+      return call.session->Close(refused);
+    pservers_[call.session.get()] = request.hello().worker();
+    wire::Answer answer;
+    answer.mutable_welcome()->set_worker(request.hello().worker());
+    answer.mutable_welcome()->set_generation(generation_);
+    return call.Reply(std::move(answer));
+  }
+  const int index = pservers_.at(call.session.get());
+  if (request.has_serve()) return shards_->Serve(call, index, request.serve().after());
+  if (!request.has_obeyed())
+    return call.session->Close(absl::InvalidArgumentError("a pserver takes orders and does nothing else"));
+  shards_->Obey(index, request.obeyed());
+  call.Reply({});
+}
+
 void ElasticMaster::OnEnd(const std::shared_ptr<Session>& session) {
+  if (pservers_.erase(session.get()) > 0) return shards_->Leave(session);
   learner_->Forget(session);
   const MutexLock lock(mu_);
   std::erase_if(waiting_, [&](const auto& waiting) { return waiting.first.session == session; });
@@ -118,7 +151,7 @@ void ElasticMaster::OnHello(const Call& call, const wire::Hello& hello) {
   welcome.set_generation(generation_);
   welcome.set_job(Print(spec_));
   welcome.set_offer_model(!model_ready_ && spec_.kind == JobKind::kTrain && !spec_.tasks_only);
-  log_->WhenDurable([call, answer] { call.Reply(answer); });
+  log_->WhenDurable([call, answer = std::move(answer)] { call.Reply(answer); });
   GoOn();
 }
 
@@ -128,7 +161,7 @@ void ElasticMaster::OnNext(const Call& call, tasks::WorkerIndex worker, const wi
   if (!next.wants()) {
     wire::Answer answer;
     answer.mutable_given()->set_verdict(wire::Given::kNothing);
-    return log_->WhenDurable([call, answer] { call.Reply(answer); });
+    return log_->WhenDurable([call, answer = std::move(answer)] { call.Reply(answer); });
   }
   if (!Give(call, worker)) waiting_.emplace_back(call, worker);
 }
@@ -194,7 +227,7 @@ void ElasticMaster::Tell(const Call& call, wire::Given::Verdict verdict, const s
   wire::Answer answer;
   answer.mutable_given()->set_verdict(verdict);
   answer.mutable_given()->set_reason(reason);
-  log_->WhenDurable([call, answer] { call.Reply(answer); });
+  log_->WhenDurable([call, answer = std::move(answer)] { call.Reply(answer); });
 }
 
 bool ElasticMaster::HasSomethingToGive() const {
@@ -232,7 +265,7 @@ bool ElasticMaster::Give(const Call& call, tasks::WorkerIndex worker) {
   wire::Answer answer;
   answer.mutable_given()->set_verdict(wire::Given::kTask);
   *answer.mutable_given()->mutable_task() = WireTask(leased.task);
-  log_->WhenDurable([call, answer] { call.Reply(answer); });
+  log_->WhenDurable([call, answer = std::move(answer)] { call.Reply(answer); });
   return true;
 }
 

@@ -1,263 +1,188 @@
 #include "master/learner.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
-#include "base/log.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "graph/ir/codec.h"
 
 namespace trainyard::master {
 
-void Learner::Take(std::unique_ptr<Model> model) {
-  thread_.Post([this, model = std::make_shared<std::unique_ptr<Model>>(std::move(model))] {
-    model_ = std::move(*model);
-    newest_version_ = -1;
-    account_.Started();
+void Learner::Post(std::function<void()> work) {
+  if (!closed_) thread_.Post(std::move(work));
+}
+
+void Learner::Close() {
+  closed_ = true;
+  std::promise<void> empty;
+  thread_.Post([&] { empty.set_value(); });
+  empty.get_future().wait();
+}
+
+void Learner::Take(std::unique_ptr<ModelPlace> place) {
+  Post([this, place = std::make_shared<std::unique_ptr<ModelPlace>>(std::move(place))] {
+    Begin(std::move(*place));
   });
 }
 
 void Learner::Push(Call call, tasks::WorkerIndex worker, wire::Push push, ps::Unpacked message) {
-  thread_.Post([this, call = std::move(call), worker, push = std::move(push), message = std::move(message)] {
+  Post([this, call = std::move(call), worker, push = std::move(push), message = std::move(message)] {
     DoPush(call, worker, push, message);
   });
 }
 
 void Learner::Pull(Call call, const wire::Pull& pull) {
-  thread_.Post([this, call = std::move(call), pull] { DoPull(call, pull); });
+  Post([this, call = std::move(call), pull] { DoPull(call, pull); });
 }
 
 void Learner::Offer(Call call, wire::Offer offer, ps::Unpacked message) {
-  thread_.Post([this, call = std::move(call), offer = std::move(offer), message = std::move(message)] {
+  Post([this, call = std::move(call), offer = std::move(offer), message = std::move(message)] {
     DoOffer(call, offer, message);
   });
 }
 
 void Learner::Forget(const std::shared_ptr<Session>& session) {
-  thread_.Post([this, session] {
-    incoming_.erase(session.get());
-    held_.erase(session.get());
+  Post([this, session] {
+    offers_.Forget(session.get());
+    if (place_ != nullptr) place_->Forget(session.get());
   });
 }
 
 void Learner::Flush() {
-  thread_.Post([this] {
-    if (sum_.reports() > 0 && account_.NothingToCome()) Apply();
+  Post([this] {
+    if (ready_ && !broken_ && place_->added() > 0 && account_.NothingToCome()) Apply();
   });
 }
 
 void Learner::Freeze() {
-  frozen_ = Newest();
-  frozen_version_ = newest_version_;
+  if (!ready_ || broken_) return;
+  if (const absl::Status frozen = place_->Freeze(); !frozen.ok()) Break(frozen);
 }
 
-void Learner::Do(std::function<void(Model*)> work) {
-  thread_.Post([this, work = std::move(work)] { work(model_.get()); });
+void Learner::Do(std::function<void(ModelPlace*)> work) {
+  Post([this, work = std::move(work)] { work(ready_ && !broken_ ? place_.get() : nullptr); });
+}
+
+void Learner::Begin(std::unique_ptr<ModelPlace> place) {
+  place_ = std::move(place);
+  place_->Start([this](const absl::Status& started) {
+    Post([this, started] {
+      if (!started.ok()) return Break(started);
+      ready_ = true;
+      account_.Started();
+    });
+  });
+}
+
+void Learner::Break(const absl::Status& why) {
+  broken_ = true;
+  lost_ = absl::IsUnavailable(why);
+  account_.Broken(why);
 }
 
 void Learner::DoPush(const Call& call, tasks::WorkerIndex worker, const wire::Push& push,
                      const ps::Unpacked& message) {
-  if (broken_ || model_ == nullptr)
-    return call.Refuse(absl::FailedPreconditionError("the master has no model that could learn"));
-  const std::shared_ptr<Session> session = call.session;
-  if (push.offset() == 0) incoming_.erase(session.get());
-  Incoming& incoming = incoming_[session.get()];
-  incoming.calls.push_back(call);
-  absl::Status wrong;
-  if (push.offset() == 0) {
-    incoming.push = push;
-    wrong = incoming.assembly.Begin(push.variables(), push.total(), model_->sent());
+  if (lost_) return;  // whoever comes after this master is asked again
+  if (broken_) return call.Refuse(absl::FailedPreconditionError("the master has no model that could learn"));
+  if (!ready_) {
+    // It is of a master before this one. Whoever computes it again will find the model of this one.
+    wire::Answer answer;
+    answer.mutable_pushed()->set_verdict(wire::Pushed::kStale);
+    return call.Reply(std::move(answer));
   }
-  if (wrong.ok()) wrong = incoming.assembly.Add(push.offset(), message);
-  if (!wrong.ok()) {
-    for (const Call& part : incoming.calls) part.Refuse(wrong);
-    incoming_.erase(session.get());
-    return;
-  }
-  if (!incoming.assembly.complete()) return;
-  Gradients gradients;
-  for (auto& [name, value] : incoming.assembly.Take()) gradients.emplace(name, std::move(value));
-  const Incoming whole = std::move(incoming);
-  incoming_.erase(session.get());
-  Learn(whole, worker, std::move(gradients));
+  if (std::optional<ArrivedGradient> gradient = place_->Take(call, push, message)) Learn(*gradient, worker);
 }
 
-void Learner::Learn(const Incoming& incoming, tasks::WorkerIndex worker, Gradients gradients) {
-  const wire::Push& push = incoming.push;
+void Learner::Learn(ArrivedGradient& gradient, tasks::WorkerIndex worker) {
   wire::Answer answer;
-  *answer.mutable_pushed() = Judge(push, worker, std::move(gradients));
+  wire::Pushed& pushed = *answer.mutable_pushed();
+  pushed.set_verdict(Judge(gradient, worker));
+  if (lost_) return;
+  pushed.set_version(place_->version());
   std::vector<ps::Payload> payload;
+  const wire::Push& push = gradient.push;
   if (push.pull() && !broken_ &&
-      (push.version() != model_->version() || push.generation() != options_.generation)) {
-    *answer.mutable_pushed()->mutable_pulled() = PulledOf(model_->version(), Newest());
-    payload = PartOf(Newest(), 0);
-    Hold(incoming.calls.back().session.get(), model_->version(), Newest());
-  }
-  // Only now, so that a worker whose stream breaks before this sends all of them again.
-  for (std::size_t i = 0; i + 1 < incoming.calls.size(); ++i) {
-    wire::Answer part;
-    part.mutable_pushed()->set_verdict(wire::Pushed::kPart);
-    incoming.calls[i].Reply(std::move(part));
-  }
-  incoming.calls.back().Reply(std::move(answer), std::move(payload));
+      (push.version() != place_->version() || push.generation() != options_.generation))
+    *pushed.mutable_pulled() = place_->Newest(gradient.calls.back().session.get(), payload);
+  AnswerPush(gradient.calls, std::move(answer), std::move(payload));
 }
 
-wire::Pushed Learner::Judge(const wire::Push& push, tasks::WorkerIndex worker, Gradients gradients) {
-  wire::Pushed answer;
-  const auto say = [&](wire::Pushed::Verdict verdict) {
-    answer.set_verdict(verdict);
-    answer.set_version(model_->version());
-    return answer;
-  };
+wire::Pushed::Verdict Learner::Judge(ArrivedGradient& gradient, tasks::WorkerIndex worker) {
+  const wire::Push& push = gradient.push;
   const tasks::Range records{push.begin(), push.until()};
   switch (account_.Check(worker, push.task(), records)) {
     case Account::Claim::kLost:
-      return say(wire::Pushed::kLost);
+      return wire::Pushed::kLost;
     case Account::Claim::kRepeat:
-      return say(wire::Pushed::kAccepted);
+      return wire::Pushed::kAccepted;
     case Account::Claim::kNew:
       break;
   }
-  const std::int64_t behind = model_->version() - push.version();
+  const std::int64_t behind = place_->version() - push.version();
   const bool other_past = push.generation() != options_.generation || behind < 0;
   const bool too_old = !options_.async && behind > options_.staleness && !refused_.contains(worker);
   if (other_past || too_old) {
     if (!other_past) refused_.insert(worker);
     account_.Refused();
-    return say(wire::Pushed::kStale);
+    return wire::Pushed::kStale;
   }
   refused_.erase(worker);
-  if (account_.Accept(worker, push.task(), records) != Account::Claim::kNew) return say(wire::Pushed::kLost);
+  if (account_.Accept(worker, push.task(), records) != Account::Claim::kNew) return wire::Pushed::kLost;
   if (options_.async && options_.modulate_rate)
     rate_ = 1.0 / static_cast<double>(std::max<std::int64_t>(1, behind));
-  sum_.Add(std::move(gradients), records.size());
+  place_->Add(gradient, records.size());
+  records_ += records.size();
   loss_ += push.loss() * static_cast<double>(records.size());
   contributions_.push_back({push.task(), push.until()});
-  if (sum_.reports() >= options_.grads_to_wait || account_.NothingToCome()) Apply();
-  return say(wire::Pushed::kAccepted);
+  if (place_->added() >= options_.grads_to_wait || account_.NothingToCome()) Apply();
+  return wire::Pushed::kAccepted;
 }
 
 void Learner::Apply() {
-  const double loss = loss_ / static_cast<double>(sum_.records());
-  newest_.clear();  // so that what nobody else has need not be copied
-  newest_version_ = -1;
-  const absl::Status applied = model_->Apply(sum_.TakeMean(), rate_);
+  const double loss = loss_ / static_cast<double>(records_);
+  const absl::Status applied = place_->Apply(rate_);
+  records_ = 0;
   loss_ = 0;
   rate_ = 1;
-  if (!applied.ok()) {
-    broken_ = true;
-    return account_.Broken(applied);
-  }
-  account_.Applied(model_->version(), std::exchange(contributions_, {}), loss);
-}
-
-const NamedValues& Learner::Newest() {
-  if (model_ != nullptr && newest_version_ != model_->version()) {
-    newest_ = ValuesOf(*model_->TakeSnapshot());
-    newest_version_ = model_->version();
-  }
-  return newest_;
-}
-
-NamedValues Learner::ValuesOf(const Snapshot& snapshot) {
-  NamedValues values;
-  for (const auto& [name, tensor] : snapshot.variables) values.emplace_back(name, tensor);
-  return values;
-}
-
-wire::Pulled Learner::PulledOf(std::int64_t version, const NamedValues& values) const {
-  wire::Pulled pulled;
-  pulled.set_generation(options_.generation);
-  pulled.set_version(version);
-  for (const auto& [name, value] : values) *pulled.add_variables() = HeadOf(name, value);
-  pulled.set_total(BytesOf(values));
-  return pulled;
+  if (!applied.ok()) return Break(applied);
+  account_.Applied(place_->version(), std::exchange(contributions_, {}), loss);
 }
 
 void Learner::DoPull(const Call& call, const wire::Pull& pull) {
-  if (model_ == nullptr || broken_) return call.Refuse(absl::UnavailableError("the master has no model yet"));
-  if (pull.offset() > 0 && pull.generation() != options_.generation)
-    return call.Refuse(absl::AbortedError("the master has another model now: begin anew"));
-  const std::int64_t version = pull.version() < 0 ? model_->version() : pull.version();
-  const NamedValues* values = nullptr;
-  const auto held = held_.find(call.session.get());
-  if (version == frozen_version_) {
-    values = &frozen_;
-  } else if (held != held_.end() && held->second.version == version) {
-    values = &held->second.values;
-  } else if (version == model_->version()) {
-    values = &Newest();
-  }
-  if (values == nullptr) {
-    return call.Refuse(absl::AbortedError(
-        StrCat("version ", version, " is gone, the model is at ", model_->version(), ": begin anew")));
-  }
-  if (pull.offset() < 0 || pull.offset() > BytesOf(*values))
-    return call.Refuse(absl::InvalidArgumentError("a part of the model that there is not"));
-  wire::Answer answer;
-  if (pull.offset() == 0) {
-    *answer.mutable_pulled() = PulledOf(version, *values);
-  } else {
-    answer.mutable_pulled()->set_generation(options_.generation);
-    answer.mutable_pulled()->set_version(version);
-  }
-  call.Reply(std::move(answer), PartOf(*values, pull.offset()));
-  if (pull.offset() == 0) {
-    Hold(call.session.get(), version, *values);
-  } else if (pull.offset() + ps::kFrameBytes >= BytesOf(*values)) {
-    held_.erase(call.session.get());
-  }
-}
-
-void Learner::Hold(Session* session, std::int64_t version, const NamedValues& values) {
-  if (BytesOf(values) <= ps::kFrameBytes) return;
-  held_[session] = {version, NamedValues(values)};
+  if (!ready_ || broken_) return call.Refuse(absl::UnavailableError("the master has no model yet"));
+  place_->Pull(call, pull);
 }
 
 void Learner::DoOffer(const Call& call, const wire::Offer& offer, const ps::Unpacked& message) {
   wire::Answer answer;
   answer.mutable_offered();
-  if (model_ != nullptr) return call.Reply(std::move(answer));  // somebody was faster
-  const std::shared_ptr<Session> session = call.session;
-  if (offer.offset() == 0) incoming_.erase(session.get());
-  Incoming& incoming = incoming_[session.get()];
-  incoming.calls.push_back(call);
-  absl::Status wrong;
-  if (offer.offset() == 0) {
-    incoming.offer = offer;
-    wrong = incoming.assembly.Begin(offer.variables(), offer.total(), options_.most_model_bytes);
-  }
-  if (wrong.ok()) wrong = incoming.assembly.Add(offer.offset(), message);
-  if (wrong.ok() && !incoming.assembly.complete()) return;
-  const Incoming whole = std::move(incoming);
-  incoming_.erase(session.get());
-  if (wrong.ok()) {
-    Assembly assembly = whole.assembly;
-    wrong = StartFrom(whole, assembly.Take());
-  }
-  for (const Call& part : whole.calls) {
-    if (wrong.ok()) {
+  if (place_ != nullptr) return call.Reply(std::move(answer));  // somebody was faster
+  auto whole = offers_.Take(call, offer, message, [this](Assembly& assembly, const wire::Offer& first) {
+    return assembly.Begin(first.variables(), first.total(), options_.most_model_bytes);
+  });
+  if (!whole) return;
+  const absl::Status started = StartFrom(whole->head, std::move(whole->values));
+  for (const Call& part : whole->calls) {
+    if (started.ok()) {
       part.Reply(answer);
     } else {
-      part.Refuse(wrong);
+      part.Refuse(started);
     }
   }
 }
 
-absl::Status Learner::StartFrom(const Incoming& incoming, NamedValues values) {
-  TY_ASSIGN_OR_RETURN(const graph::Program update, graph::Decode(incoming.offer.update()));
-  TY_ASSIGN_OR_RETURN(const graph::Program startup, graph::Decode(incoming.offer.startup()));
-  Model::Variables variables;
-  std::vector<std::string> shared;
+absl::Status Learner::StartFrom(const wire::Offer& offer, NamedValues values) {
+  ModelOrigin origin;
+  TY_ASSIGN_OR_RETURN(origin.learning.main, graph::Decode(offer.update()));
+  TY_ASSIGN_OR_RETURN(origin.learning.startup, graph::Decode(offer.startup()));
   for (auto& [name, value] : values) {
-    shared.push_back(name);
-    variables.emplace(name, std::get<graph::Tensor>(std::move(value)));
+    origin.shared.push_back(name);
+    origin.values.emplace(name, std::get<graph::Tensor>(std::move(value)));
   }
-  TY_ASSIGN_OR_RETURN(auto model, Model::Make(update, startup, std::move(shared), options_.threads));
-  TY_RETURN_IF_ERROR(model->Start(variables));
-  model_ = std::move(model);
-  account_.Started();
+  std::ranges::sort(origin.shared);
+  TY_ASSIGN_OR_RETURN(auto place, options_.keep(std::move(origin)));
+  Begin(std::move(place));
   return absl::OkStatus();
 }
 

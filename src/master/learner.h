@@ -1,16 +1,16 @@
-// The model and what is done with it, on a thread of its own: gradients come in, are checked, added up and
-// applied; the model goes out. Which records a gradient is of, and whether they may still count, is for the
-// account to say.
+// What is learnt from, on a thread of its own: gradients come in, are judged, added up and applied; the model
+// goes out. Which records a gradient is of, and whether they may still count, is for the account to say;
+// where the model is, for its place.
 //
-//   Push ──▶ [assembled] ── Account::Accept ──▶ [summed] ── grads_to_wait ──▶ Model::Apply ──▶
+//   Push ──▶ [whole] ── Account::Accept ──▶ [added] ── grads_to_wait ──▶ ModelPlace::Apply ──▶
 //   Account::Applied
 //                 │ too old: kStale                   └── or nothing more is to come: Flush
 //                 └ not its task any more: kLost
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,8 +19,8 @@
 #include "absl/status/statusor.h"
 #include "base/executor.h"
 #include "master/call.h"
-#include "master/model.h"
-#include "master/variables.h"
+#include "master/intake.h"
+#include "master/model_place.h"
 #include "tasks/task.h"
 
 namespace trainyard::master {
@@ -52,7 +52,8 @@ class Account {
   virtual void Refused() = 0;
   // The model has its first values.
   virtual void Started() = 0;
-  // The model cannot go on; the job cannot either.
+  // The model cannot go on. Unavailable: it is lost, and a master that begins anew can; else the job cannot
+  // either.
   virtual void Broken(const absl::Status& why) = 0;
 };
 
@@ -63,16 +64,17 @@ struct LearnerOptions {
   std::int64_t staleness = 0;
   bool modulate_rate = false;
   std::int64_t most_model_bytes = std::int64_t{64} << 30;
-  int threads = 1;
+  // Gives a model that a worker has offered its place.
+  std::function<absl::StatusOr<std::unique_ptr<ModelPlace>>(ModelOrigin origin)> keep;
 };
 
 // All calls from any thread; what they ask for is done later, in order.
 class Learner {
  public:
-  Learner(LearnerOptions options, Account& account) : options_(options), account_(account) {}
+  Learner(LearnerOptions options, Account& account) : options_(std::move(options)), account_(account) {}
 
   // The model to begin with. None: the first worker that offers one gives it.
-  void Take(std::unique_ptr<Model> model);
+  void Take(std::unique_ptr<ModelPlace> place);
 
   void Push(Call call, tasks::WorkerIndex worker, wire::Push push, ps::Unpacked message);
   void Pull(Call call, const wire::Pull& pull);
@@ -85,50 +87,38 @@ class Learner {
   // On the learner's own thread alone: keeps the present version for those who evaluate it, instead of the
   // one that was kept before.
   void Freeze();
-  // With the model, or null if there is none yet.
-  void Do(std::function<void(Model*)> work);
+  // With the model's place, or null if there is none yet.
+  void Do(std::function<void(ModelPlace*)> work);
+
+  // Does what is left, and nothing that comes later.
+  void Close();
 
  private:
-  struct Incoming {
-    Assembly assembly;
-    std::vector<Call> calls;  // of its messages so far
-    wire::Push push;          // the first one's head, or
-    wire::Offer offer;
-  };
-
+  void Post(std::function<void()> work);
+  void Begin(std::unique_ptr<ModelPlace> place);
   void DoPush(const Call& call, tasks::WorkerIndex worker, const wire::Push& push,
               const ps::Unpacked& message);
   void DoOffer(const Call& call, const wire::Offer& offer, const ps::Unpacked& message);
   void DoPull(const Call& call, const wire::Pull& pull);
-  void Learn(const Incoming& incoming, tasks::WorkerIndex worker, Gradients gradients);
-  wire::Pushed Judge(const wire::Push& push, tasks::WorkerIndex worker, Gradients gradients);
-  absl::Status StartFrom(const Incoming& incoming, NamedValues values);
+  void Learn(ArrivedGradient& gradient, tasks::WorkerIndex worker);
+  wire::Pushed::Verdict Judge(ArrivedGradient& gradient, tasks::WorkerIndex worker);
+  absl::Status StartFrom(const wire::Offer& offer, NamedValues values);
   void Apply();
-  const NamedValues& Newest();
-  void Hold(Session* session, std::int64_t version, const NamedValues& values);
-  static NamedValues ValuesOf(const Snapshot& snapshot);
-  wire::Pulled PulledOf(std::int64_t version, const NamedValues& values) const;
+  void Break(const absl::Status& why);
 
   const LearnerOptions options_;
   Account& account_;
-  std::unique_ptr<Model> model_;
-  GradientSum sum_;
+  std::unique_ptr<ModelPlace> place_;
+  bool ready_ = false;
   std::vector<Contribution> contributions_;
+  std::int64_t records_ = 0;  // of the gradients that were added
   double rate_ = 1;
-  double loss_ = 0;                       // of the reports in the sum, added up by records
+  double loss_ = 0;                       // of these gradients, added up by records
   std::set<tasks::WorkerIndex> refused_;  // their next gradient is taken even if it is too old again
-  std::map<Session*, Incoming> incoming_;
-  NamedValues newest_;  // what workers get, of newest_version_
-  std::int64_t newest_version_ = -1;
-  // Of models that take several messages: what a worker has begun to fetch stays as it was.
-  struct Held {
-    std::int64_t version = -1;
-    NamedValues values;
-  };
-  std::map<Session*, Held> held_;
-  NamedValues frozen_;
-  std::int64_t frozen_version_ = -1;
+  Intake<wire::Offer> offers_;
   bool broken_ = false;
+  bool lost_ = false;  // broken, but another master will go on
+  std::atomic<bool> closed_ = false;
   Executor thread_;  // last: it ends first
 };
 

@@ -30,6 +30,7 @@ struct MasterOptions {
   absl::Duration reconnecting =
       absl::Milliseconds(40);  // a worker whose stream broke may come back for so long
   absl::Duration deadline_of_stop = absl::Seconds(20);  // for the last checkpoint
+  int losses = 0;  // so many masters in a row before this one lost a pserver before they had made a step
 };
 
 enum class Phase : std::uint8_t {
@@ -57,6 +58,7 @@ struct Progress {
   std::vector<tasks::Metric> metrics;
   std::int64_t evaluated = -1;     // the version that the metrics are of
   int workers = 0;                 // that are connected
+  int pservers = 0;                // likewise
   std::int64_t joined = 0;         // how often one came
   std::int64_t stale = 0;          // gradients that were computed again
   std::int64_t waiting_tasks = 0;  // that nobody has
@@ -69,6 +71,7 @@ struct WorkerView {
   tasks::WorkerIndex index = 0;
   std::string pod;
   bool connected = false;
+  bool takes_part = false;  // it has done something for the job
   bool has_tasks = false;
   absl::Duration idle;  // since it last made progress
 };
@@ -81,15 +84,19 @@ class Master {
   virtual ~Master() = default;
 
   virtual int port() const = 0;
-  // Until the job is over: OK if it is complete. Unavailable: stopped, or its log was taken over.
+  // Until the job is over: OK if it is complete. Unavailable: stopped, or its log was taken over. Aborted: a
+  // pserver was lost, and a master that is started anew goes on from the newest checkpoint.
   virtual absl::Status Wait() = 0;
   // Writes a checkpoint, if there is time, and ends. From any thread.
   virtual void Stop() = 0;
 
   virtual Progress GetProgress() = 0;
   virtual std::vector<WorkerView> GetWorkers() = 0;
-  // The pod of a worker is gone, so it will not come back by itself.
+  // The pod of a worker, or of a pserver, is gone, so it will not come back by itself.
   virtual void WorkerIsGone(tasks::WorkerIndex worker, const std::string& pod) = 0;
+  virtual void PserverIsGone(int pserver, const std::string& pod) = 0;
+  // Those that are connected and have their part of the model.
+  virtual std::vector<int> GetPservers() = 0;
   // Workers with these indexes are to end when they are next heard of.
   virtual void LetGo(std::vector<tasks::WorkerIndex> workers) = 0;
   // The job cannot go on: why.

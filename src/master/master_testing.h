@@ -15,23 +15,27 @@
 #include "master/checkpoints.h"
 #include "master/master.h"
 #include "master/program_file.h"
+#include "master/pserver/pserver.h"
 #include "master/worker/program_worker.h"
 #include "ps/training_testing.h"
 
 namespace trainyard::master {
 
-// A worker that runs until the job is over, or until it is stopped.
-class WorkerThread {
+// A worker or a pserver that runs until the job is over, or until it is stopped.
+template <typename Options,
+          absl::Status (*Run)(const Options& options,
+                              const std::function<void(std::function<void()> stop)>& on_running)>
+class JobThread {
  public:
-  explicit WorkerThread(WorkerOptions options)
+  explicit JobThread(Options options)
       : result_(std::async(std::launch::async, [this, options = std::move(options)] {
-          return RunProgramWorker(options, [this](std::function<void()> stop) {
+          return Run(options, [this](std::function<void()> stop) {
             const MutexLock lock(mu_);
             stop_ = std::move(stop);
             if (asked_) stop_();
           });
         })) {}
-  ~WorkerThread() {
+  ~JobThread() {
     if (result_.valid()) {
       Stop();
       result_.wait();
@@ -51,11 +55,16 @@ class WorkerThread {
   bool asked_ TY_GUARDED_BY(mu_) = false;
   std::future<absl::Status> result_;
 };
+using WorkerThread = JobThread<WorkerOptions, RunProgramWorker>;
+using PserverThread = JobThread<PserverOptions, RunPserver>;
 
 class TestElasticJob {
  public:
-  explicit TestElasticJob(JobSpec spec, const graph::Optimizer& optimizer = ps::kAdam)
-      : file_(ps::WriteCsv(folder_)), programs_(ps::Net(file_, 20, optimizer)), spec_(std::move(spec)) {
+  explicit TestElasticJob(JobSpec spec, const graph::Optimizer& optimizer = ps::kAdam,
+                          std::int64_t hidden_units = 16)
+      : file_(ps::WriteCsv(folder_)),
+        programs_(ps::Net(file_, 20, optimizer, hidden_units)),
+        spec_(std::move(spec)) {
     spec_.name = "test";
     spec_.id = "1";
     spec_.program = EncodeBase64(EncodePrograms(programs_));
@@ -72,19 +81,24 @@ class TestElasticJob {
   Master& master() { return *master_; }
   kv::Store& store() { return *store_; }
 
-  void Start() {
-    auto master = Master::Start(*store_, {.spec = spec_, .token = "secret"});
+  // Where it was before, if it was.
+  void Start(int losses = 0) {
+    auto master =
+        Master::Start(*store_, {.spec = spec_, .listen = listen_, .token = "secret", .losses = losses});
     ASSERT_TRUE(master.ok()) << master.status();
     master_ = *std::move(master);
+    listen_ = Address();
   }
+  std::string Address() const { return "127.0.0.1:" + std::to_string(master_->port()); }
   // As if its process were killed: nothing more is written.
   void Kill() { master_.reset(); }
 
   WorkerOptions Worker(int index) const {
-    return {.master = "127.0.0.1:" + std::to_string(master_->port()),
-            .token = "secret",
-            .index = index,
-            .pod = "worker-" + std::to_string(index)};
+    return {.master = Address(), .token = "secret", .index = index, .pod = "worker-" + std::to_string(index)};
+  }
+  PserverOptions Pserver(int index) const {
+    return {
+        .master = Address(), .token = "secret", .index = index, .pod = "pserver-" + std::to_string(index)};
   }
 
   std::map<std::string, graph::Tensor> Learnt() const {
@@ -99,6 +113,7 @@ class TestElasticJob {
   graph::Programs programs_;
   JobSpec spec_;
   std::unique_ptr<kv::Store> store_ = kv::NewMemoryStore(Clock::System());
+  std::string listen_ = "127.0.0.1:0";
   std::unique_ptr<Master> master_;
 };
 

@@ -30,7 +30,6 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Make(const Program& update, const 
                                                    std::vector<std::string> shared, int threads) {
   std::unique_ptr<Model> model(new Model);
   const graph::ExecutorOptions executing{.threads = threads};
-  model->update_program_ = update;
   model->startup_ = startup;
   const Program updates = Only(update, false);
   TY_ASSIGN_OR_RETURN(model->update_, graph::PreparedBlock::Make(updates, 0, model->scope_, executing));
@@ -149,11 +148,10 @@ void Model::Unshare() {
   std::atomic_thread_fence(std::memory_order_acquire);  // after what others have read who let go
 }
 
-std::shared_ptr<const Snapshot> Model::TakeSnapshot() const {
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->version = version_;
-  for (const std::string& name : shared_) snapshot->variables.emplace_back(name, *scope_.FindTensor(name));
-  return snapshot;
+NamedValues Model::TakeShared() const {
+  NamedValues values;
+  for (const std::string& name : shared_) values.emplace_back(name, *scope_.FindTensor(name));
+  return values;
 }
 
 Model::Variables Model::TakeAll() const {

@@ -5,21 +5,15 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/exec/executor.h"
 #include "graph/ir/program.h"
 #include "master/gradients.h"
+#include "master/variables.h"
 
 namespace trainyard::master {
-
-// What the model was at one version. Nobody changes it.
-struct Snapshot {
-  std::int64_t version = 0;
-  std::vector<std::pair<std::string, graph::Tensor>> variables;  // by name
-};
 
 // One thread at a time.
 class Model {
@@ -38,10 +32,6 @@ class Model {
   absl::Status Restore(std::int64_t version, const Variables& variables);
 
   std::int64_t version() const { return version_; }
-  // What it was made of.
-  const graph::Program& update() const { return update_program_; }
-  const graph::Program& startup() const { return startup_; }
-  const std::vector<std::string>& shared() const { return shared_; }
   // Dense f32 of known dims; of gradients also sparse.
   const std::map<std::string, graph::VarType>& sent() const { return sent_; }
 
@@ -50,7 +40,7 @@ class Model {
   absl::Status Apply(Gradients gradients, double rate = 1);
 
   // What workers get, and all that a checkpoint has; neither changes when the model does.
-  std::shared_ptr<const Snapshot> TakeSnapshot() const;
+  NamedValues TakeShared() const;
   Variables TakeAll() const;
 
  private:
@@ -58,7 +48,6 @@ class Model {
   absl::Status Put(const Variables& variables);
   void Unshare();
 
-  graph::Program update_program_;
   graph::Program startup_;
   graph::Scope scope_;
   std::unique_ptr<graph::PreparedBlock> schedule_;  // null: the rate stays

@@ -15,6 +15,7 @@ namespace {
 
 constexpr JobKind kKinds[] = {JobKind::kTrain, JobKind::kEvaluate, JobKind::kPredict};
 constexpr int kMostWorkers = 10000;
+constexpr int kMostPservers = 1000;
 
 // Calls visit(name, field) for every field, for both directions.
 template <typename Spec, typename Visitor>
@@ -57,9 +58,11 @@ void ForEachField(Spec& s, Visitor visit) {
   visit("workers", s.workers);
   visit("minWorkers", s.min_workers);
   visit("maxWorkers", s.max_workers);
+  visit("pservers", s.pservers);
   visit("mostRestarts", s.most_restarts);
   visit("taskTimeout", s.task_timeout);
   visit("workerPod", s.worker_pod);
+  visit("pserverPod", s.pserver_pod);
   visit("masterPod", s.master_pod);
   visit("threads", s.threads);
 }
@@ -191,6 +194,10 @@ absl::Status ValidatePods(const JobSpec& spec) {
                spec.max_workers, "), and is ", spec.workers);
   }
   if (spec.max_workers > kMostWorkers) return Bad("--max-workers must be at most ", kMostWorkers);
+  if (spec.pservers < 0 || spec.pservers > kMostPservers)
+    return Bad("--pservers must be from 0 to ", kMostPservers, ", and is ", spec.pservers);
+  if (spec.pservers > 0 && (spec.kind != JobKind::kTrain || spec.tasks_only))
+    return Bad("pservers keep a model that is trained: leave --pservers out");
   if (spec.threads < 1) return Bad("--threads must be at least 1, and is ", spec.threads);
   return absl::OkStatus();
 }

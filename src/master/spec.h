@@ -75,9 +75,11 @@ struct JobSpec {
   int workers = 2;
   int min_workers = 1;
   int max_workers = 2;
+  int pservers = 0;                                 // that have the model; 0: the master has it
   int most_restarts = 0;                            // of one worker by its own fault, in a row; 0: no limit
   absl::Duration task_timeout = absl::Minutes(10);  // without progress; zero: none
   PodSpec worker_pod;
+  PodSpec pserver_pod;
   PodSpec master_pod;
   int threads = 1;  // inside one operator of a worker
 

@@ -161,11 +161,25 @@ kv::TxnRequest TaskLog::Request(const Batch& batch) const {
   return request;
 }
 
+void TaskLog::Gather() {
+  const MutexLock lock(mu_);
+  gathering_ = true;
+}
+
+void TaskLog::Settle() {
+  {
+    const MutexLock lock(mu_);
+    if (!gathering_) return;
+    gathering_ = false;
+  }
+  Pump();
+}
+
 void TaskLog::Pump() {
   kv::TxnRequest request;
   {
     const MutexLock lock(mu_);
-    if (writing_ || stalled_ || broken_ || batches_.empty()) return;
+    if (writing_ || stalled_ || broken_ || gathering_ || batches_.empty()) return;
     writing_ = front_is_written_ = true;
     request = Request(batches_.front());
   }
@@ -205,7 +219,7 @@ void TaskLog::OnWritten(const absl::StatusOr<kv::TxnResult>& result) {
   kv::TxnRequest next;
   {
     const MutexLock lock(mu_);
-    if (!broken.ok() || batches_.empty()) {
+    if (!broken.ok() || gathering_ || batches_.empty()) {
       // The last look at the log: whoever waits to destroy it may.
       writing_ = false;
       changed_.SignalAll();

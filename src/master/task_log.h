@@ -52,6 +52,9 @@ class TaskLog {
   tasks::Answer Apply(const tasks::Command& command, Durable durable = {});
   // Called when all commands so far are stored, as above.
   void WhenDurable(Durable durable);
+  // Commands from here to Settle() become durable with one write.
+  void Gather();
+  void Settle();
   // Another state takes the queue's place; commands that follow go on from it.
   void Replace(const tasks::Queue::State& state, Durable durable = {});
 
@@ -95,6 +98,7 @@ class TaskLog {
   bool writing_ TY_GUARDED_BY(mu_) = false;           // the store has something of ours, or calls us
   bool stalled_ TY_GUARDED_BY(mu_) = false;           // the store could not take the first one
   bool broken_ TY_GUARDED_BY(mu_) = false;
+  bool gathering_ TY_GUARDED_BY(mu_) = false;
   kv::Revision snapshot_revision_ TY_GUARDED_BY(mu_) = 0;
 };
 

@@ -70,6 +70,28 @@ TEST(TaskLog, TellsOfACommandOnlyWhenItIsStored) {
   EXPECT_EQ(Open(**store)->queue().Save(), state);
 }
 
+TEST(TaskLog, WritesWhatIsGatheredAtOnce) {
+  const auto store = kv::NewMemoryStore(Clock::System());
+  const auto log = Open(*store);
+  log->Apply(Begin(20));
+  const kv::Revision before = store->Get("job/owner", 0)->revision;
+  int told = 0;
+  log->Gather();
+  for (int i = 0; i < 5; ++i) {
+    log->Apply(tasks::Lease{i});
+    log->WhenDurable([&told] { ++told; });
+  }
+  EXPECT_EQ(told, 0) << "nothing is stored yet";
+  EXPECT_EQ(Open(*store)->queue().CountLeased(tasks::Kind::kTraining), 0);
+  log->Settle();
+  EXPECT_EQ(told, 5);
+  const kv::Revision owners = 1;  // whoever looked in between
+  EXPECT_EQ(store->Get("job/owner", 0)->revision, before + owners + 1);
+  log->Apply(tasks::Lease{9}, [&told] { ++told; });
+  EXPECT_EQ(told, 6) << "by itself again";
+  EXPECT_EQ(Open(*store)->queue().CountLeased(tasks::Kind::kTraining), 6);
+}
+
 TEST(TaskLog, RefusesWhoHadItBefore) {
   const auto store = kv::NewMemoryStore(Clock::System());
   absl::Status broken;

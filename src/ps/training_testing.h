@@ -50,7 +50,8 @@ inline std::string WriteCsv(const Folder& folder, const Records& records = MakeR
 }
 
 // Two layers, so that parameters are cut and begin at random.
-inline graph::Programs Net(const std::string& file, std::int64_t batch, const graph::Optimizer& optimizer) {
+inline graph::Programs Net(const std::string& file, std::int64_t batch, const graph::Optimizer& optimizer,
+                           std::int64_t hidden_units = 16) {
   graph::Builder net("net", {.seed = 9});
   const std::vector<graph::Ref> fields =
       net.Read({.sources = {file},
@@ -58,7 +59,7 @@ inline graph::Programs Net(const std::string& file, std::int64_t batch, const gr
                 .batch_size = batch,
                 .fields = {{.name = "x", .item = {kFeatures}, .begin = 0},
                            {.name = "y", .item = {1}, .begin = kFeatures}}});
-  const graph::Ref hidden = net.Fc(fields[0], 16, {.activation = "tanh"});
+  const graph::Ref hidden = net.Fc(fields[0], hidden_units, {.activation = "tanh"});
   const graph::Ref loss = net.Mean(net.SquareErrorCost(net.Fc(hidden, 1), fields[1]));
   net.Output({loss});
   net.Minimize(loss, optimizer);

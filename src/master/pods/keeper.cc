@@ -5,44 +5,21 @@
 
 #include "base/ids.h"
 #include "base/log.h"
-#include "base/process.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "kube/pod_end.h"
 
 namespace trainyard::master {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
 constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
-constexpr int kKeptPods = 3;  // of each worker, that have ended: their logs
+constexpr int kKeptPods = 3;  // of each seat, that have ended: their logs
 constexpr std::size_t kKeptRestarts = 20;
 constexpr int kSignalCode = 128;
 
 int NumberOf(const kube::CompactPod& pod, std::string_view label) {
   return ParseNumber<int>(pod.meta.labels.Get(label)).value_or(-1);
-}
-
-// "exited 1 (Error) on node-1: message"
-std::string CauseOf(const kube::CompactPod& pod) {
-  std::string text;
-  for (const kube::ContainerStatus& container : pod.containers) {
-    if (container.state.kind != kube::ContainerState::Kind::kTerminated || container.state.exit_code == 0)
-      continue;
-    const int signal =
-        container.state.signal != 0 ? container.state.signal : container.state.exit_code - kSignalCode;
-    text = container.state.exit_code > kSignalCode || container.state.signal != 0
-               ? StrCat("was ", PrintExit(Signaled{.signal = signal}))
-               : StrCat("exited ", container.state.exit_code);
-    const std::string_view reason = container.state.reason.view();
-    if (!reason.empty() && reason != "Error") StrAppend(text, " (", reason, ")");
-    if (!container.state.message.empty()) StrAppend(text, ": ", Shortened(container.state.message, 300));
-    break;
-  }
-  if (text.empty()) text = pod.reason.empty() ? "ended" : StrCat("was ended (", pod.reason.view(), ")");
-  if (!pod.node.empty()) StrAppend(text, " on ", pod.node.view());
-  if (!pod.message.empty() && text.find(pod.message) == std::string::npos)
-    StrAppend(text, ": ", Shortened(pod.message, 300));
-  return text;
 }
 
 PodState EndOf(const kube::CompactPod& pod) {
@@ -62,6 +39,8 @@ PodState EndOf(const kube::CompactPod& pod) {
 
 }  // namespace
 
+std::string_view Name(PodRole role) { return role == PodRole::kWorker ? "worker" : "pserver"; }
+
 SeenPod SeenOf(const kube::CompactPod& pod) {
   SeenPod seen{.name = pod.meta.name,
                .index = NumberOf(pod, kElasticIndexLabel),
@@ -78,7 +57,7 @@ SeenPod SeenOf(const kube::CompactPod& pod) {
       break;
     case kube::PodPhase::kFailed:
       seen.state = EndOf(pod);
-      seen.cause = CauseOf(pod);
+      seen.cause = kube::DescribeEnd(pod);
       break;
     case kube::PodPhase::kPending:
       if (pod.scheduled.status == kube::ConditionStatus::kFalse)
@@ -94,14 +73,15 @@ PodKeeper::PodKeeper(kube::Api& api, Master& master, KeeperOptions options)
     : api_(api),
       master_(master),
       options_(std::move(options)),
-      pods_(
-          api, Clock::System(), IdSource::Random(),
-          {.resource = kube::Resource::Pods(),
-           .ns = options_.ns,
-           .label_selector = StrCat(kElasticJobLabel, "=", options_.job, ",", kElasticRoleLabel, "=worker")},
-          [](std::string json) { return kube::ParsePod(std::move(json)); }),
+      pods_(api, Clock::System(), IdSource::Random(),
+            {.resource = kube::Resource::Pods(),
+             .ns = options_.ns,
+             .label_selector = StrCat(kElasticJobLabel, "=", options_.job, ",", kElasticRoleLabel, "=",
+                                      Name(options_.role))},
+            [](std::string json) { return kube::ParsePod(std::move(json)); }),
       events_(api, Clock::System(), IdSource::Random(),
-              {.component = "trainyard-master", .instance = options_.pod}) {
+              {.component = "trainyard-master", .instance = options_.pod}),
+      history_(api.transport(), Clock::System()) {
   memory_.target = options_.target;
   pods_.OnChange([this](const kube::Change<kube::CompactPod>&) { Wake(); });
 }
@@ -180,18 +160,33 @@ std::vector<SeenPod> PodKeeper::See() {
   return seen;
 }
 
+std::vector<int> PodKeeper::AtWork() {
+  if (options_.role == PodRole::kPserver) return master_.GetPservers();
+  std::vector<int> at_work;
+  for (const WorkerView& worker : master_.GetWorkers()) {
+    if (worker.connected && worker.takes_part) at_work.push_back(worker.index);
+  }
+  return at_work;
+}
+
 void PodKeeper::Pass() {
   const Progress progress = master_.GetProgress();
-  PodsView view{.limits = options_.limits, .memory = memory_, .pods = See()};
-  for (const WorkerView& worker : master_.GetWorkers()) {
-    if (worker.connected) view.at_work.push_back(worker.index);
-  }
+  PodsView view{.role = std::string(Name(options_.role)),
+                .limits = options_.limits,
+                .memory = memory_,
+                .pods = See(),
+                .at_work = AtWork()};
   view.more_to_do = progress.waiting_tasks > progress.workers;
   view.over = progress.phase == Phase::kComplete || progress.phase == Phase::kFailed ||
               progress.phase == Phase::kEnding;
   for (const SeenPod& pod : view.pods) {
     const bool ended = pod.state == PodState::kFailed || pod.state == PodState::kKilled;
-    if (ended && !std::exchange(told_[pod.name], true)) master_.WorkerIsGone(pod.index, pod.name);
+    if (!ended || std::exchange(told_[pod.name], true)) continue;
+    if (options_.role == PodRole::kWorker) {
+      master_.WorkerIsGone(pod.index, pod.name);
+    } else {
+      master_.PserverIsGone(pod.index, pod.name);
+    }
   }
   if (!std::exchange(begun_, true)) TakeHistory(view.pods);
   view.memory = memory_;
@@ -205,13 +200,13 @@ void PodKeeper::Pass() {
   });
   const MutexLock lock(mu_);
   wait_ = plan.wake_after;
-  report_.target = memory_.target;
+  report_.target = options_.role == PodRole::kWorker ? memory_.target : 0;
   report_.running = static_cast<int>(std::ranges::count_if(
       view.pods, [](const SeenPod& pod) { return pod.state == PodState::kRunning && !pod.deleting; }));
   report_.restarts = memory_.restarts;
   report_.waiting = plan.waiting;
   for (const PodsPlan::Ended& ended : plan.ended) {
-    report_.last.push_back({Clock::System().Now(), ended.index, ended.pod, ended.cause});
+    report_.last.push_back({Clock::System().Now(), options_.role, ended.index, ended.pod, ended.cause});
   }
   if (report_.last.size() > kKeptRestarts) {
     report_.last.erase(report_.last.begin(), report_.last.end() - static_cast<std::ptrdiff_t>(kKeptRestarts));
@@ -229,7 +224,7 @@ void PodKeeper::TakeHistory(const std::vector<SeenPod>& pods) {
   for (const auto& [index, last] : launches) memory_.restarts += last;
   for (const SeenPod& pod : pods) {
     if (pod.launch < launches[pod.index] && !pod.cause.empty())
-      report_.last.push_back({pod.since, pod.index, pod.name, pod.cause});
+      report_.last.push_back({pod.since, options_.role, pod.index, pod.name, pod.cause});
   }
 }
 
@@ -237,9 +232,10 @@ void PodKeeper::Act(const PodsPlan& plan) {
   const kube::ObjectReference self{
       .api_version = "v1", .kind = "Pod", .key = {options_.ns, options_.pod}, .uid = options_.pod_uid};
   for (const PodsPlan::Ended& ended : plan.ended) {
-    const std::string text = StrCat("worker ", ended.index, ": ", ended.pod, " ", ended.cause);
-    log::Info("a worker is launched again", {{"because", text}});
-    events_.Record(self, kube::EventType::kWarning, "WorkerRelaunched", text);
+    const std::string text = StrCat(Name(options_.role), " ", ended.index, ": ", ended.pod, " ", ended.cause);
+    log::Info("a pod is launched again", {{"because", text}});
+    events_.Record(self, kube::EventType::kWarning,
+                   options_.role == PodRole::kWorker ? "WorkerRelaunched" : "PserverRelaunched", text);
   }
   std::vector<kube::Operation> operations;
   operations.reserve(plan.launches.size() + plan.deletes.size());
@@ -247,7 +243,7 @@ void PodKeeper::Act(const PodsPlan& plan) {
     operations.push_back(kube::CreateOperation(kube::Resource::Pods(), options_.ns, PodText(launch)));
   for (const std::string& name : plan.deletes)
     operations.push_back(kube::DeleteOperation(kube::Resource::Pods(), {options_.ns, name}));
-  // Of each worker the last pods stay, with their logs.
+  // Of each seat the last pods stay, with their logs.
   for (const SeenPod& pod : See()) {
     const bool ended = pod.state != PodState::kPending && pod.state != PodState::kRunning && !pod.deleting;
     if (ended && pod.launch + kKeptPods < memory_.seats[pod.index].launches &&
@@ -267,22 +263,58 @@ void PodKeeper::Act(const PodsPlan& plan) {
                .since = Clock::System().Now()};
       } else {
         // The name may still be another's; and what was made without our hearing of it shows in the cache.
-        log::Warn("a worker could not be launched", {{"worker", launch.index}, {"error", made}});
+        log::Warn("a pod could not be launched", {{"pod", NameOf(launch)}, {"error", made}});
         --memory_.seats[launch.index].launches;
         memory_.seats[launch.index].not_before = Clock::System().Now() + kBetweenTries;
       }
     }
   }
+  KeepHistory(plan);
   if (!plan.failure.empty()) master_.Fail(plan.failure);
 }
 
+void PodKeeper::KeepHistory(const PodsPlan& plan) {
+  std::vector<std::shared_ptr<const kube::CompactPod>> pods;
+  std::vector<kube::Leaving> leaving;
+  std::vector<kube::GonePod> gone;
+  for (const PodsPlan::Ended& ended : plan.ended) {
+    const std::string member = StrCat(Name(options_.role), "-", ended.index);
+    auto pod = pods_.cache().Get({options_.ns, ended.pod});
+    if (pod == nullptr) {
+      gone.push_back({.pod = ended.pod,
+                      .uid = ended.pod,  // nobody can say it any more, and the name is no other's
+                      .member = member,
+                      .cause = ended.cause,
+                      .ended = Clock::System().Now()});
+      continue;
+    }
+    // What has no end of its own went with its node, or is out of reach with it.
+    leaving.push_back({.pod = pod.get(),
+                       .member = member,
+                       .why = ended.cause,
+                       .lost = !pod->IsFinished() && !pod->IsBeingDeleted()});
+    pods.push_back(std::move(pod));
+  }
+  for (kube::GonePod& one : history_.Collect(leaving)) gone.push_back(std::move(one));
+  const absl::Status stored = history_.Store({.ns = options_.ns,
+                                              .kind = "elastic",
+                                              .job = options_.job,
+                                              .reference = Object{{"apiVersion", "v1"},
+                                                                  {"kind", "Pod"},
+                                                                  {"name", options_.pod},
+                                                                  {"uid", options_.pod_uid},
+                                                                  {"controller", true}}},
+                                             std::move(gone));
+  if (!stored.ok()) log::Warn("the job's history could not be stored", {{"error", stored}});
+}
+
 std::string PodKeeper::NameOf(const PodsPlan::Launch& launch) const {
-  const std::string first = StrCat(options_.job, "-worker-", launch.index);
+  const std::string first = StrCat(options_.job, "-", Name(options_.role), "-", launch.index);
   return launch.launch == 0 ? first : StrCat(first, "-r", launch.launch);
 }
 
 std::string PodKeeper::PodText(const PodsPlan::Launch& launch) const {
-  Document pod = options_.worker;
+  Document pod = options_.pod_template;
   Object& metadata = MakeObjectAt(pod, {"metadata"});
   metadata["name"] = NameOf(launch);
   metadata["namespace"] = options_.ns;
@@ -293,7 +325,7 @@ std::string PodKeeper::PodText(const PodsPlan::Launch& launch) const {
                                              {"controller", true}}};
   Object& labels = MakeObjectAt(pod, {"metadata", "labels"});
   labels[kElasticJobLabel] = options_.job;
-  labels[kElasticRoleLabel] = "worker";
+  labels[kElasticRoleLabel] = Name(options_.role);
   labels[kElasticIndexLabel] = std::to_string(launch.index);
   labels[kElasticLaunchLabel] = std::to_string(launch.launch);
   if (Array* const containers = ArrayAt(pod, {"spec", "containers"});
@@ -302,7 +334,9 @@ std::string PodKeeper::PodText(const PodsPlan::Launch& launch) const {
     if (ArrayAt(container, {"env"}) == nullptr) container.get_object()["env"] = Array();
     Array& env = *ArrayAt(container, {"env"});
     env.push_back(Object{{"name", "TRAINYARD_MASTER"}, {"value", options_.address}});
-    env.push_back(Object{{"name", "TRAINYARD_WORKER_INDEX"}, {"value", std::to_string(launch.index)}});
+    env.push_back(Object{
+        {"name", options_.role == PodRole::kWorker ? "TRAINYARD_WORKER_INDEX" : "TRAINYARD_PSERVER_INDEX"},
+        {"value", std::to_string(launch.index)}});
   }
   return PrintJson(pod);
 }

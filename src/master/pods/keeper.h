@@ -1,5 +1,5 @@
-// Keeps a job's worker pods as they should be: watches them, decides (pods/plan.h), launches and deletes;
-// tells the master of those that are gone, and people of why.
+// Keeps a job's pods of one role as they should be: watches them, decides (pods/plan.h), launches and
+// deletes; tells the master of those that are gone, and people of why.
 #pragma once
 
 #include <deque>
@@ -17,6 +17,7 @@
 #include "kube/event_recorder.h"
 #include "kube/informer.h"
 #include "kube/pod.h"
+#include "kube/pod_history.h"
 #include "master/master.h"
 #include "master/pods/plan.h"
 
@@ -27,27 +28,32 @@ inline constexpr std::string_view kElasticRoleLabel = "trainyard.dev/elastic-rol
 inline constexpr std::string_view kElasticIndexLabel = "trainyard.dev/elastic-index";
 inline constexpr std::string_view kElasticLaunchLabel = "trainyard.dev/elastic-launch";
 
+enum class PodRole : std::uint8_t { kWorker, kPserver };
+std::string_view Name(PodRole role);  // "worker", "pserver"
+
 struct KeeperOptions {
+  PodRole role = PodRole::kWorker;
   std::string ns;
   std::string job;
   std::string pod;  // the master's own, which owns the others
   std::string pod_uid;
-  std::string address;  // where workers find the master: HOST:PORT
-  Document worker;      // a worker's pod, without name, index and owner
+  std::string address;    // where they find the master: HOST:PORT
+  Document pod_template;  // a pod, without name, index and owner
   PodLimits limits;
   int target = 1;
 };
 
-// Why a worker was launched again.
+// Why a pod was launched again.
 struct Restart {
   absl::Time time;
-  int worker = 0;
+  PodRole role = PodRole::kWorker;
+  int index = 0;
   std::string pod;
   std::string cause;
 };
 
 struct PodsReport {
-  int target = 0;
+  int target = 0;  // workers
   int running = 0;
   int restarts = 0;
   std::vector<Restart> last;  // the newest ones
@@ -69,8 +75,11 @@ class PodKeeper {
   void Run();
   void Pass();
   std::vector<SeenPod> See();
+  std::vector<int> AtWork();
   void TakeHistory(const std::vector<SeenPod>& pods);
   void Act(const PodsPlan& plan);
+  // What is left of pods that have ended, for those who ask later.
+  void KeepHistory(const PodsPlan& plan);
   std::string PodText(const PodsPlan::Launch& launch) const;
   std::string NameOf(const PodsPlan::Launch& launch) const;
   void Wake();
@@ -80,6 +89,7 @@ class PodKeeper {
   const KeeperOptions options_;
   kube::Informer<kube::CompactPod> pods_;
   kube::EventRecorder events_;
+  kube::PodHistory history_;
   bool begun_ = false;  // of the thread
   PodMemory memory_;    // of the thread
   std::map<std::string, SeenPod>

@@ -97,7 +97,7 @@ class Planner {
       if (pod->state == PodState::kFailed) {
         ++seat.failures;
         if (seat.failures >= view_.limits.most_failures) {
-          plan_.failure = StrCat("worker ", index, " failed ", seat.failures,
+          plan_.failure = StrCat(view_.role, " ", index, " failed ", seat.failures,
                                  " times in a row, the last time ", pod->name, " ", pod->cause);
           return;
         }
@@ -120,19 +120,19 @@ class Planner {
     const absl::Time due = pod.since + view_.limits.patience;
     if (now_ < due) return WakeAt(due);
     plan_.failure =
-        StrCat("worker ", pod.index, " (", pod.name, ") finds no room since ",
+        StrCat(view_.role, " ", pod.index, " (", pod.name, ") finds no room since ",
                absl::FormatDuration(absl::Trunc(now_ - pod.since, absl::Seconds(1))), ": ", pod.unscheduled);
   }
 
   void TellWaiting() {
     for (const auto& [index, pod] : newest_) {
       if (index >= plan_.memory.target || pod->unscheduled.empty() || !IsLive(*pod)) continue;
-      plan_.waiting = StrCat("room for worker ", index, ": ", pod->unscheduled);
+      plan_.waiting = StrCat("room for ", view_.role, " ", index, ": ", pod->unscheduled);
       return;
     }
     for (const auto& [index, seat] : plan_.memory.seats) {
       if (!seat.not_before || index >= plan_.memory.target) continue;
-      plan_.waiting = StrCat("worker ", index, ", which failed ", seat.failures,
+      plan_.waiting = StrCat(view_.role, " ", index, ", which failed ", seat.failures,
                              " times in a row and is launched again in ",
                              absl::FormatDuration(absl::Ceil(*seat.not_before - now_, absl::Seconds(1))));
       return;

@@ -1,4 +1,5 @@
-// Which worker pods a job is to have now. Pure: what is seen goes in, what is to be done comes out.
+// Which pods of one role, worker or pserver, a job is to have now. Pure: what is seen goes in, what is to be
+// done comes out.
 //
 // A worker has an index, and one pod at a time: when that has ended, another one is launched under the same
 // index and the next launch number. How many there are is between the job's least and most: one more is tried
@@ -61,10 +62,11 @@ struct PodMemory {
 };
 
 struct PodsView {
+  std::string role = "worker";  // for people
   PodLimits limits;
   PodMemory memory;
   std::vector<SeenPod> pods;
-  std::vector<int> at_work;  // the workers that the master has heard of
+  std::vector<int> at_work;  // those that have done something for the job and are here
   bool more_to_do = true;    // tasks wait that nobody has
   bool over = false;         // the job needs no workers any more
 };

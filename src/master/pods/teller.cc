@@ -1,5 +1,6 @@
 #include "master/pods/teller.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -30,6 +31,17 @@ absl::Status WriteProgress(kube::Api& api, const TellerOptions& options, const s
       .status();
 }
 
+// Of several roles.
+PodsReport Together(PodsReport one, PodsReport other) {
+  one.target += other.target;
+  one.running += other.running;
+  one.restarts += other.restarts;
+  one.last.insert(one.last.end(), other.last.begin(), other.last.end());
+  std::ranges::stable_sort(one.last, {}, &Restart::time);
+  if (one.waiting.empty()) one.waiting = std::move(other.waiting);
+  return one;
+}
+
 }  // namespace
 
 std::string ProgressName(std::string_view job) { return StrCat(job, "-progress"); }
@@ -40,7 +52,8 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
   Array restarts;
   for (const Restart& restart : pods.last) {
     restarts.push_back(Object{{"time", absl::FormatTime(restart.time, absl::UTCTimeZone())},
-                              {"worker", restart.worker},
+                              {"role", Name(restart.role)},
+                              {"index", restart.index},
                               {"pod", restart.pod},
                               {"cause", restart.cause}});
   }
@@ -56,6 +69,7 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
       {"metrics", std::move(metrics)},
       {"evaluated", progress.evaluated},
       {"workers", progress.workers},
+      {"pservers", progress.pservers},
       {"wantedWorkers", pods.target},
       {"restarts", pods.restarts},
       {"lastRestarts", std::move(restarts)},
@@ -65,8 +79,11 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
   return PrintJson(object);
 }
 
-ProgressTeller::ProgressTeller(kube::Api& api, Master& master, PodKeeper* keeper, Options options)
-    : api_(api), master_(master), keeper_(keeper), options_(std::move(options)), thread_([this] { Run(); }) {}
+ProgressTeller::ProgressTeller(kube::Api& api, Master& master, std::vector<PodKeeper*> keepers,
+                               Options options)
+    : api_(api), master_(master), keepers_(std::move(keepers)), options_(std::move(options)), thread_([this] {
+        Run();
+      }) {}
 
 ProgressTeller::~ProgressTeller() {
   {
@@ -90,8 +107,9 @@ void ProgressTeller::Run() {
 }
 
 void ProgressTeller::Tell() {
-  std::string text =
-      PrintProgress(master_.GetProgress(), keeper_ == nullptr ? PodsReport() : keeper_->Report());
+  PodsReport pods;
+  for (PodKeeper* const keeper : keepers_) pods = Together(std::move(pods), keeper->Report());
+  std::string text = PrintProgress(master_.GetProgress(), pods);
   if (text == told_) return;
   // Training does not wait for those who watch it.
   if (const absl::Status written = WriteProgress(api_, options_, text); !written.ok()) {

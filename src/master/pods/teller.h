@@ -3,6 +3,7 @@
 
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 #include "kube/api.h"
@@ -32,8 +33,8 @@ absl::Status TellFailure(kube::Api& api, const TellerOptions& options, const std
 class ProgressTeller {
  public:
   using Options = TellerOptions;
-  // `keeper` may be null; all outlive it.
-  ProgressTeller(kube::Api& api, Master& master, PodKeeper* keeper, Options options);
+  // All outlive it.
+  ProgressTeller(kube::Api& api, Master& master, std::vector<PodKeeper*> keepers, Options options);
   // Tells the last word.
   ~ProgressTeller();
 
@@ -43,7 +44,7 @@ class ProgressTeller {
 
   kube::Api& api_;
   Master& master_;
-  PodKeeper* const keeper_;
+  const std::vector<PodKeeper*> keepers_;
   const Options options_;
   std::string told_;  // of the thread
   Mutex mu_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/ids.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
@@ -232,6 +233,8 @@ class GrpcLink final : public Link {
     hello.set_worker(options_.worker);
     hello.set_incarnation(options_.incarnation);
     hello.set_pod(options_.pod);
+    hello.set_pserver(!options_.pserver_address.empty());
+    hello.set_address(options_.pserver_address);
     if (options_.holding) {
       for (const std::int64_t task : options_.holding()) hello.add_holding(task);
     }
@@ -332,6 +335,8 @@ class GrpcLink final : public Link {
 };
 
 }  // namespace
+
+std::int64_t NewIncarnation() { return static_cast<std::int64_t>(IdSource::Random().Next() >> 1U) | 1; }
 
 absl::StatusOr<std::unique_ptr<Link>> Link::Connect(LinkOptions options) {
   auto link = std::make_unique<GrpcLink>(std::move(options));

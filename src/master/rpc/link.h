@@ -22,12 +22,16 @@ struct LinkOptions {
   int worker = -1;
   std::int64_t incarnation = 0;
   std::string pod;
+  std::string pserver_address;                  // of a pserver: where workers find it; "": it is a worker
   absl::Duration patience = absl::Minutes(10);  // with a master that cannot be reached
   // What it works on; asked on a thread of the link's own.
   std::function<std::vector<std::int64_t>()> holding;
   // The master was greeted again; likewise. It must not wait for answers.
   std::function<void(const wire::Welcome&)> on_welcome;
 };
+
+// Above 0, and no other process's.
+std::int64_t NewIncarnation();
 
 struct Reply {
   wire::Answer head;

@@ -20,6 +20,7 @@ namespace {
 
 // Answers that wait to be written: a peer that asks and does not read is not read from any further.
 constexpr std::size_t kMostWaiting = 64;
+constexpr int kMostWithoutPause = 64;
 constexpr int kPingEveryMs = 2000;
 constexpr int kPingTimeoutMs = 3000;
 constexpr int kLeastBetweenPingsMs = 500;
@@ -233,7 +234,15 @@ class GrpcSessionServer final : public SessionServer, public Line::Owner {
   void Poll() {
     void* tag = nullptr;
     bool ok = false;
-    while (queue_->Next(&tag, &ok)) Line::Proceed(tag, ok);
+    const gpr_timespec without_waiting = gpr_inf_past(GPR_CLOCK_REALTIME);
+    while (queue_->Next(&tag, &ok)) {
+      Line::Proceed(tag, ok);
+      for (int i = 1; i < kMostWithoutPause; ++i) {
+        if (queue_->AsyncNext(&tag, &ok, without_waiting) != grpc::CompletionQueue::GOT_EVENT) break;
+        Line::Proceed(tag, ok);
+      }
+      handler_.OnPause();
+    }
   }
 
   const std::string token_;

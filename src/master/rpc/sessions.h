@@ -27,6 +27,8 @@ class SessionHandler {
  public:
   virtual ~SessionHandler() = default;
   virtual void OnMessage(const std::shared_ptr<Session>& session, ps::Unpacked message) = 0;
+  // After one or more messages: no other waits to be read just now.
+  virtual void OnPause() {}
   // Once for every session that a message came from; none comes after it.
   virtual void OnEnd(const std::shared_ptr<Session>& session) = 0;
 };

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <deque>
-#include <future>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/ids.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "master/worker/shard_links.h"
+#include "master/worker/transfers.h"
 
 namespace trainyard::master {
 namespace {
@@ -20,9 +20,6 @@ namespace {
 constexpr std::size_t kAhead = 3;  // minibatches that are ready
 constexpr absl::Duration kFarewell = absl::Seconds(2);
 constexpr absl::Duration kBetweenPulls = absl::Milliseconds(20);
-
-// Above 0, and no other process's.
-std::int64_t NewIncarnation() { return static_cast<std::int64_t>(IdSource::Random().Next() >> 1U) | 1; }
 
 tasks::Task FromWire(const wire::Task& task) {
   return {.id = task.id(),
@@ -41,16 +38,21 @@ class LinkedTrainer final : public WorkerTrainer {
   }
 
   absl::Status Begin(const WorkerOptions& options) {
+    const std::int64_t incarnation = NewIncarnation();
     TY_ASSIGN_OR_RETURN(
         link_, Link::Connect({.address = options.master,
                               .token = options.token,
                               .worker = options.index,
-                              .incarnation = NewIncarnation(),
+                              .incarnation = incarnation,
                               .pod = options.pod,
                               .patience = options.patience,
                               .holding = [this] { return Holding(); },
                               .on_welcome = [this](const wire::Welcome& welcome) { OnWelcome(welcome); }}));
     TY_ASSIGN_OR_RETURN(job_, ParseJobSpec(link_->welcome().job()));
+    if (job_.pservers == 0) return absl::OkStatus();
+    const MutexLock lock(mu_);
+    shards_ = std::make_unique<ShardLinks>(ShardLinksOptions{
+        .token = options.token, .worker = index(), .incarnation = incarnation, .pod = options.pod});
     return absl::OkStatus();
   }
 
@@ -90,36 +92,29 @@ class LinkedTrainer final : public WorkerTrainer {
 
   absl::StatusOr<PulledModel> Pull(std::int64_t version) override {
     for (;;) {
-      absl::StatusOr<PulledModel> model = PullOnce(version);
+      absl::StatusOr<PulledModel> model = job_.pservers > 0 ? PullParts(version) : PullOnce(version);
       // The newest may become another one while it is fetched; the master may have none yet.
       const bool again =
           version < 0 && (absl::IsAborted(model.status()) || absl::IsUnavailable(model.status()));
-      if (!again || Stopped()) return model;
+      if (!again) return model;
+      if (Stopped()) return absl::CancelledError("the worker is stopping");
       AwaitStop(kBetweenPulls);
     }
   }
 
   absl::StatusOr<PushResult> Push(const Batch& batch, Gradient gradient) override {
-    TY_ASSIGN_OR_RETURN(const Reply reply, Await([&](Link::Done done) {
-                          StartParts(
-                              gradient.values,
-                              [&](wire::Request& request, std::int64_t offset, std::int64_t total) {
-                                wire::Push& push = *request.mutable_push();
-                                push.set_task(batch.task.id);
-                                push.set_begin(batch.records.begin);
-                                push.set_until(batch.records.end);
-                                push.set_generation(gradient.generation);
-                                push.set_version(gradient.version);
-                                push.set_offset(offset);
-                                push.set_total(total);
-                                push.set_loss(gradient.loss);
-                                push.set_pull(gradient.pull);
-                                if (offset > 0) return;
-                                for (const auto& [name, value] : gradient.values)
-                                  *push.add_variables() = HeadOf(name, value);
-                              },
-                              std::move(done));
-                        }));
+    std::optional<wire::GradientName> name;
+    if (job_.pservers > 0) {
+      absl::StatusOr<wire::GradientName> told = Shards()->Push(gradient);
+      if (absl::IsAborted(told.status())) {
+        if (Stopped()) return absl::CancelledError("the worker is stopping");
+        // Of a model that is not there any more: it is to be computed again.
+        return PushResult{.verdict = PushVerdict::kStale};
+      }
+      TY_ASSIGN_OR_RETURN(name, std::move(told));
+      gradient.values.clear();
+    }
+    TY_ASSIGN_OR_RETURN(const Reply reply, TellGradient(batch, gradient, name));
     const wire::Pushed& pushed = reply.head.pushed();
     PushResult result{.version = pushed.version()};
     switch (pushed.verdict()) {
@@ -134,7 +129,8 @@ class LinkedTrainer final : public WorkerTrainer {
         result.verdict = PushVerdict::kLost;
     }
     if (pushed.has_pulled()) {
-      absl::StatusOr<PulledModel> model = Collect(pushed.pulled(), reply.message);
+      absl::StatusOr<PulledModel> model =
+          job_.pservers > 0 ? Shards()->Pull(-1) : Collect(pushed.pulled(), reply.message);
       if (model.ok()) {
         result.model = *std::move(model);
       } else if (!absl::IsAborted(model.status())) {
@@ -179,6 +175,7 @@ class LinkedTrainer final : public WorkerTrainer {
       changed_.SignalAll();
     }
     if (link_ == nullptr) return;
+    if (ShardLinks* const shards = Shards()) shards->Drop(0);
     if (!held.empty()) Farewell(held);
     link_->Stop();
   }
@@ -235,28 +232,37 @@ class LinkedTrainer final : public WorkerTrainer {
     }
   }
 
-  // Waits for the answer to what `start` asks.
-  static absl::StatusOr<Reply> Await(const std::function<void(Link::Done)>& start) {
-    std::promise<absl::StatusOr<Reply>> answer;
-    start([&](absl::StatusOr<Reply> reply) { answer.set_value(std::move(reply)); });
-    return answer.get_future().get();
+  // The master, of a gradient: all of it, or under which name pservers have it.
+  absl::StatusOr<Reply> TellGradient(const Batch& batch, const Gradient& gradient,
+                                     const std::optional<wire::GradientName>& name) {
+    const auto fill = [&](wire::Request& request, std::int64_t offset, std::int64_t total) {
+      wire::Push& push = *request.mutable_push();
+      push.set_task(batch.task.id);
+      push.set_begin(batch.records.begin);
+      push.set_until(batch.records.end);
+      push.set_generation(gradient.generation);
+      push.set_version(gradient.version);
+      push.set_offset(offset);
+      push.set_total(total);
+      push.set_loss(gradient.loss);
+      push.set_pull(gradient.pull);
+      if (name) *push.mutable_name() = *name;
+      if (offset > 0) return;
+      for (const auto& [variable, value] : gradient.values) *push.add_variables() = HeadOf(variable, value);
+    };
+    return Await([&](Link::Done done) { SendValues(*link_, gradient.values, fill, std::move(done)); });
   }
 
-  // All parts at once; `done` has the answer to the last.
-  template <typename Fill>
-  void StartParts(const NamedValues& values, const Fill& fill, Link::Done done) {
-    const std::int64_t total = BytesOf(values);
-    for (std::int64_t offset = 0;; offset += ps::kFrameBytes) {
-      wire::Request request;
-      fill(request, offset, total);
-      const bool last = offset + ps::kFrameBytes >= total;
-      if (last) return link_->Start(std::move(request), PartOf(values, offset), std::move(done));
-      link_->Start(std::move(request), PartOf(values, offset), [](const absl::StatusOr<Reply>&) {});
-    }
+  // Also on the link's thread, which may begin before Begin() has ended.
+  ShardLinks* Shards() {
+    const MutexLock lock(mu_);
+    return shards_.get();
   }
 
   // Whatever happens to the answer: another worker may have been faster.
   void OnWelcome(const wire::Welcome& welcome) {
+    // What the pservers have is another model then, and they may be other pservers.
+    if (ShardLinks* const shards = Shards()) shards->Drop(welcome.generation());
     if (welcome.offer_model()) StartOffer([](const absl::StatusOr<Reply>&) {});
   }
 
@@ -267,8 +273,8 @@ class LinkedTrainer final : public WorkerTrainer {
       model = offer_;
     }
     if (model == nullptr) return done(absl::NotFoundError("there is no model to offer"));
-    StartParts(
-        model->values,
+    SendValues(
+        *link_, model->values,
         [&](wire::Request& request, std::int64_t offset, std::int64_t total) {
           wire::Offer& offer = *request.mutable_offer();
           offer.set_offset(offset);
@@ -288,22 +294,25 @@ class LinkedTrainer final : public WorkerTrainer {
     return Collect(reply.head.pulled(), reply.message);
   }
 
+  // The pservers have it; where they are is the master's to say.
+  absl::StatusOr<PulledModel> PullParts(std::int64_t version) {
+    ShardLinks& shards = *Shards();
+    if (!shards.connected()) {
+      wire::Request request;
+      request.mutable_pull()->set_version(-1);
+      TY_ASSIGN_OR_RETURN(const Reply reply, link_->Ask(std::move(request)));
+      const wire::Pulled& pulled = reply.head.pulled();
+      TY_RETURN_IF_ERROR(
+          shards.Connect(pulled.generation(), {pulled.pservers().begin(), pulled.pservers().end()}));
+    }
+    return shards.Pull(version);
+  }
+
   // The other parts of a model whose first one has come.
   absl::StatusOr<PulledModel> Collect(const wire::Pulled& first, const ps::Unpacked& message) {
-    Assembly assembly;
-    TY_RETURN_IF_ERROR(assembly.Begin(first.variables(), first.total(), INT64_MAX));
-    TY_RETURN_IF_ERROR(assembly.Add(0, message));
-    for (std::int64_t offset = ps::kFrameBytes; offset < first.total(); offset += ps::kFrameBytes) {
-      wire::Request request;
-      request.mutable_pull()->set_version(first.version());
-      request.mutable_pull()->set_generation(first.generation());
-      request.mutable_pull()->set_offset(offset);
-      TY_ASSIGN_OR_RETURN(const Reply reply, link_->Ask(std::move(request)));
-      TY_RETURN_IF_ERROR(assembly.Add(offset, reply.message));
-    }
-    if (!assembly.complete()) return absl::InternalError("the master's model is not whole");
+    TY_ASSIGN_OR_RETURN(NamedValues values, CollectValues(*link_, first, message));
     return PulledModel{
-        .generation = first.generation(), .version = first.version(), .values = assembly.Take()};
+        .generation = first.generation(), .version = first.version(), .values = std::move(values)};
   }
 
   void End(absl::Status outcome, WorkerEnd end = WorkerEnd::kOver) {
@@ -385,6 +394,7 @@ class LinkedTrainer final : public WorkerTrainer {
   std::deque<Batch> ready_ TY_GUARDED_BY(mu_);
   std::set<std::int64_t> held_ TY_GUARDED_BY(mu_);  // tasks
   std::shared_ptr<const Model> offer_ TY_GUARDED_BY(mu_);
+  std::unique_ptr<ShardLinks> shards_ TY_GUARDED_BY(mu_);  // null: the master has the model itself
   absl::Status outcome_ TY_GUARDED_BY(mu_);
   WorkerEnd end_ TY_GUARDED_BY(mu_) = WorkerEnd::kOver;
   bool stopping_ TY_GUARDED_BY(mu_) = false;

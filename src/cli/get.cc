@@ -1,0 +1,267 @@
+// trainyard get, describe, why
+#include <unistd.h>
+
+#include <iostream>
+#include <map>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "base/yaml.h"
+#include "cli/commands.h"
+#include "cli/ending_signals.h"
+#include "cli/jobs_common.h"
+#include "cli/kv_common.h"
+#include "kube/rfc3339.h"
+#include "view/diagnosis.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr absl::Duration kBetweenLooks = absl::Seconds(1);
+
+std::vector<std::string> HeadRow(bool all_namespaces, bool wide) {
+  std::vector<std::string> row;
+  if (all_namespaces) row.emplace_back("NAMESPACE");
+  for (const char* const name : {"NAME", "STATE", "READY", "RESTARTS", "AGE"}) row.emplace_back(name);
+  if (wide) row.emplace_back("DURATION");
+  if (wide) row.emplace_back("MESSAGE");
+  return row;
+}
+
+std::string DurationOf(const view::Job& job, absl::Time now) {
+  if (job.started == absl::InfinitePast()) return "-";
+  return kube::PrintAge((job.ended == absl::InfinitePast() ? now : job.ended) - job.started);
+}
+
+std::vector<std::string> RowOf(const view::Job& job, bool all_namespaces, bool wide, absl::Time now) {
+  std::vector<std::string> row;
+  if (all_namespaces) row.push_back(job.ns);
+  row.push_back(job.Id());
+  row.push_back(job.state.empty() ? "-" : job.state);
+  row.push_back(StrCat(job.ready, "/", job.wanted));
+  row.push_back(StrCat(job.restarts));
+  row.push_back(kube::PrintAge(now - job.created));
+  if (wide) row.push_back(DurationOf(job, now));
+  if (wide) row.push_back(job.message.empty() ? job.reason : job.message);
+  return row;
+}
+
+class Get final : public Command {
+ public:
+  std::string name() const override { return "get"; }
+  std::string summary() const override { return "List jobs of every kind, and where they stand"; }
+  std::string details() const override {
+    return "KIND is tfjobs, aitjs, elastic or tasks; without one, jobs of all kinds are listed.\n\n"
+           "Examples:\n"
+           "  trainyard get\n"
+           "  trainyard get tfjobs -A -o wide\n"
+           "  trainyard get elastic/mnist -o yaml\n"
+           "  trainyard get -w";
+  }
+  void Declare(Flags& flags) override {
+    flags.OptionalArguments("KIND|JOB", "What to list: a kind, or jobs as NAME or KIND/NAME", wanted_);
+    flags.Text({.name = "-o,--output",
+                .value = "FORMAT",
+                .help = "table, wide, json, yaml or name (table)",
+                .one_of = {"table", "wide", "json", "yaml", "name"}},
+               output_);
+    flags.Switch({.name = "-w,--watch", .help = "Go on, and print a job's line again when it changes"},
+                 watch_);
+    flags.Text({.name = "-l,--selector", .value = "LABELS", .help = "Only jobs with these labels"},
+               filter_.selector);
+    flags.Switch({.name = "-A,--all-namespaces", .help = "Those of every namespace"}, all_);
+    jobs_.Declare(flags);
+  }
+
+  std::vector<std::string> Complete() override { return jobs_.ListNames(); }
+
+  absl::Status Run() override {
+    TY_RETURN_IF_ERROR(TakeWanted());
+    const EndingSignals signals;
+    TY_ASSIGN_OR_RETURN(const auto client, jobs_.Connect());
+    filter_.ns = all_ ? "" : client->ns();
+    TY_ASSIGN_OR_RETURN(std::vector<view::Job> jobs, Read(*client));
+    TY_RETURN_IF_ERROR(Show(jobs, *client));
+    std::map<std::string, std::string> seen;
+    Changed(jobs, seen);
+    while (watch_) {
+      if (signals.AwaitFor(kBetweenLooks)) return absl::OkStatus();
+      TY_ASSIGN_OR_RETURN(jobs, Read(*client));
+      const std::vector<view::Job> changed = Changed(jobs, seen);
+      if (!changed.empty()) TY_RETURN_IF_ERROR(ShowRows(changed, /*head=*/false));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status TakeWanted() {
+    if (watch_ && output_ != "table" && output_ != "wide")
+      return UsageError("-w prints lines: leave -o out, or give -o wide");
+    for (const std::string& text : wanted_) {
+      if (text == "jobs" || text == "job" || text == "all") continue;
+      if (const auto kind = view::ParseKind(text); kind && text.find('/') == std::string::npos) {
+        filter_.kinds.push_back(*kind);
+        continue;
+      }
+      const auto name = view::ParseJobName(text);
+      if (!name.ok()) return UsageError(Message(name.status()));
+      names_.push_back(*name);
+    }
+    if (!names_.empty() && (all_ || !filter_.selector.empty()))
+      return UsageError("jobs that are named are not chosen by -A or -l as well");
+    // `get tfjobs mnist`, as with kubectl.
+    if (filter_.kinds.size() == 1 && !names_.empty()) {
+      for (view::JobName& name : names_) {
+        if (!name.kind) name.kind = filter_.kinds.front();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<view::Job>> Read(JobsClient& client) const {
+    if (names_.empty()) {
+      auto jobs = view::ListJobs(client.api(), filter_);
+      if (!jobs.ok()) return Annotate(jobs.status(), client.where());
+      return jobs;
+    }
+    std::vector<view::Job> jobs;
+    for (const view::JobName& name : names_) {
+      TY_ASSIGN_OR_RETURN(view::Job job, view::FindJob(client.api(), client.ns(), name));
+      jobs.push_back(std::move(job));
+    }
+    return jobs;
+  }
+
+  // Jobs whose line is another than before.
+  std::vector<view::Job> Changed(const std::vector<view::Job>& jobs,
+                                 std::map<std::string, std::string>& seen) const {
+    std::vector<view::Job> changed;
+    for (const view::Job& job : jobs) {
+      std::string line =
+          StrCat(job.state, " ", job.ready, "/", job.wanted, " ", job.restarts, " ", job.message);
+      std::string& last = seen[StrCat(job.ns, "/", job.Id(), "/", job.uid)];
+      if (last == line) continue;
+      last = std::move(line);
+      changed.push_back(job);
+    }
+    return changed;
+  }
+
+  absl::Status ShowRows(const std::vector<view::Job>& jobs, bool head) const {
+    const absl::Time now = absl::Now();
+    std::vector<std::vector<std::string>> rows;
+    if (head) rows.push_back(HeadRow(all_, output_ == "wide"));
+    for (const view::Job& job : jobs) rows.push_back(RowOf(job, all_, output_ == "wide", now));
+    return Print(Table(rows, 3));
+  }
+
+  absl::Status Show(const std::vector<view::Job>& jobs, const JobsClient& client) const {
+    if (output_ == "name") {
+      std::string out;
+      for (const view::Job& job : jobs) StrAppend(out, job.Id(), "\n");
+      return Print(out);
+    }
+    if (output_ == "json" || output_ == "yaml") return ShowObjects(jobs);
+    if (!jobs.empty()) return ShowRows(jobs, /*head=*/true);
+    std::cerr << "there are no jobs" << (all_ ? "" : StrCat(" in namespace ", client.ns())) << " ("
+              << client.where() << ")" << std::endl;
+    return absl::OkStatus();
+  }
+
+  absl::Status ShowObjects(const std::vector<view::Job>& jobs) const {
+    Document document;
+    if (names_.size() == 1 && jobs.size() == 1) {
+      document = jobs.front().object;
+    } else {
+      Array items;
+      for (const view::Job& job : jobs) items.push_back(job.object);
+      document = Object{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
+    }
+    return Print(output_ == "json" ? StrCat(PrintJson(document), "\n") : PrintYaml(document));
+  }
+
+  std::vector<std::string> wanted_;
+  std::string output_ = "table";
+  bool watch_ = false;
+  bool all_ = false;
+  view::JobFilter filter_;
+  std::vector<view::JobName> names_;
+  JobsFlags jobs_;
+};
+
+class Describe final : public Command {
+ public:
+  std::string name() const override { return "describe"; }
+  std::string summary() const override { return "Show all that is known of a job"; }
+  std::string details() const override { return "Example:\n  trainyard describe tfjob/dist-mnist"; }
+  void Declare(Flags& flags) override {
+    flags.Argument("JOB", "NAME or KIND/NAME", job_);
+    jobs_.Declare(flags);
+  }
+  std::vector<std::string> Complete() override { return jobs_.ListNames(); }
+
+  absl::Status Run() override {
+    TY_ASSIGN_OR_RETURN(const auto client, jobs_.Connect());
+    TY_ASSIGN_OR_RETURN(view::Job job, FindNamed(*client, job_));
+    TY_ASSIGN_OR_RETURN(const view::JobPage page, view::ReadPage(client->api(), std::move(job)));
+    return Print(view::PrintDescription(page, absl::Now()));
+  }
+
+ private:
+  std::string job_;
+  JobsFlags jobs_;
+};
+
+class Why final : public Command {
+ public:
+  std::string name() const override { return "why"; }
+  std::string summary() const override { return "Tell why a job is not running, was restarted or has ended"; }
+  std::string details() const override {
+    return "The present state in a sentence, what it waits for, the pods that are gone with their causes and "
+           "last\n"
+           "lines, and the next thing to try.\n\n"
+           "Examples:\n"
+           "  trainyard why mnist\n"
+           "  trainyard why tfjob/dist-mnist --lines 50";
+  }
+  void Declare(Flags& flags) override {
+    flags.Argument("JOB", "NAME or KIND/NAME", job_);
+    flags.Number({.name = "--lines", .value = "N", .help = "Lines of each log (20)"}, lines_);
+    flags.Number({.name = "--restarts", .value = "N", .help = "Pods that are told of, the newest (10)"},
+                 restarts_);
+    flags.Text(
+        {.name = "-o,--output", .value = "FORMAT", .help = "text or json (text)", .one_of = {"text", "json"}},
+        output_);
+    jobs_.Declare(flags);
+  }
+  std::vector<std::string> Complete() override { return jobs_.ListNames(); }
+
+  absl::Status Run() override {
+    view::WhyOptions options;
+    if (lines_.value_or(0) < 0 || restarts_.value_or(0) < 0)
+      return UsageError("--lines and --restarts must not be below 0");
+    if (lines_) options.lines = static_cast<std::size_t>(*lines_);
+    if (restarts_) options.restarts = static_cast<std::size_t>(*restarts_);
+    TY_ASSIGN_OR_RETURN(const auto client, jobs_.Connect());
+    TY_ASSIGN_OR_RETURN(view::Job job, FindNamed(*client, job_));
+    TY_ASSIGN_OR_RETURN(const view::JobPage page, view::ReadPage(client->api(), std::move(job)));
+    if (output_ == "json") return Print(StrCat(PrintJson(view::WhyToJson(page, absl::Now())), "\n"));
+    return Print(view::PrintWhy(page, absl::Now(), options));
+  }
+
+ private:
+  std::string job_;
+  std::optional<std::int64_t> lines_, restarts_;
+  std::string output_ = "text";
+  JobsFlags jobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewGet() { return std::make_unique<Get>(); }
+std::unique_ptr<Command> NewDescribe() { return std::make_unique<Describe>(); }
+std::unique_ptr<Command> NewWhy() { return std::make_unique<Why>(); }
+
+}  // namespace trainyard::cli

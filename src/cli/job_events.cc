@@ -1,0 +1,102 @@
+// trainyard events
+#include <iostream>
+#include <set>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/ending_signals.h"
+#include "cli/event_lines.h"
+#include "cli/jobs_common.h"
+#include "cli/kv_common.h"
+#include "kube/error.h"
+#include "view/diagnosis.h"
+#include "view/parse.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+
+class JobEvents final : public Command {
+ public:
+  std::string name() const override { return "events"; }
+  std::string summary() const override { return "Show what has happened to a job, or to all"; }
+  std::string details() const override {
+    return "Examples:\n  trainyard events mnist\n  trainyard events -A -w";
+  }
+  void Declare(Flags& flags) override {
+    flags.OptionalArgument("JOB", "NAME or KIND/NAME; without it, all events of the namespace", job_);
+    flags.Switch({.name = "-w,--watch", .help = "Go on, with a line for each event as it comes"}, watch_);
+    flags.Switch({.name = "-A,--all-namespaces", .help = "Those of every namespace"}, all_);
+    jobs_.Declare(flags);
+  }
+
+  std::vector<std::string> Complete() override { return jobs_.ListNames(); }
+
+  absl::Status Run() override {
+    if (job_ && all_) return UsageError("a job is in one namespace: name it, or give -A");
+    const EndingSignals signals;  // before the first thread
+    TY_ASSIGN_OR_RETURN(const auto client, jobs_.Connect());
+    std::optional<view::Job> job;
+    if (job_) {
+      TY_ASSIGN_OR_RETURN(job, FindNamed(*client, *job_));
+    }
+    TY_ASSIGN_OR_RETURN(const std::vector<view::Event> events, Read(*client, job));
+    const std::vector<std::vector<std::string>> rows = view::EventRows(events, absl::Now());
+    if (rows.size() > 1) TY_RETURN_IF_ERROR(Print(Table(rows, 3)));
+    if (rows.size() == 1 && !watch_) std::cerr << "there are no events" << std::endl;
+    return watch_ ? Watch(*client, job, signals) : absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<std::vector<view::Event>> Read(JobsClient& client,
+                                                const std::optional<view::Job>& job) const {
+    if (job) {
+      TY_ASSIGN_OR_RETURN(view::JobPage page, view::ReadPage(client.api(), *job));
+      return std::move(page.events);
+    }
+    auto events = view::ListEvents(client.api(), all_ ? "" : client.ns());
+    return events.ok() ? std::move(events) : Annotate(events.status(), client.where());
+  }
+
+  absl::Status Watch(JobsClient& client, const std::optional<view::Job>& job,
+                     const EndingSignals& signals) const {
+    const std::string ns = all_ ? "" : client.ns();
+    TY_ASSIGN_OR_RETURN(const kube::ListPage page,
+                        client.api().List(kube::Resource::Events(), ns, {.limit = 1}));
+    std::string version = page.resource_version;
+    while (true) {
+      auto stream = client.api().Watch(kube::Resource::Events(), ns, {.resource_version = version});
+      if (!stream.ok()) return Annotate(stream.status(), client.where());
+      while (true) {
+        if (signals.AwaitFor(absl::ZeroDuration())) return absl::OkStatus();
+        const auto event = (*stream)->Next(kTick);
+        if (absl::IsDeadlineExceeded(event.status())) continue;
+        if (kube::IsGone(event.status())) version.clear();  // too old: from what there is now
+        if (!event.ok()) break;                             // it ended: it is opened again
+        const auto object = ParseJson(event->object);
+        if (!object.ok()) continue;
+        version = std::string(StringAt(*object, {"metadata", "resourceVersion"}));
+        if (event->type == kube::WatchEventType::kBookmark || event->type == kube::WatchEventType::kDeleted)
+          continue;
+        if (job && !view::IsOf(view::ParseEvent(*object), *job)) continue;
+        std::cout << PrintEventLine(event->object) << std::endl;
+        if (!std::cout) return absl::OkStatus();  // nobody reads any more
+      }
+      if (signals.AwaitFor(kTick)) return absl::OkStatus();
+    }
+  }
+
+  std::optional<std::string> job_;
+  bool watch_ = false;
+  bool all_ = false;
+  JobsFlags jobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewEvents() { return std::make_unique<JobEvents>(); }
+
+}  // namespace trainyard::cli

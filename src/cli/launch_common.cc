@@ -1,0 +1,212 @@
+#include "cli/launch_common.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "base/access.h"
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/process.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/worker_process.h"
+#include "client/cluster.h"
+#include "client/manifests.h"
+#include "client/pod_parts.h"
+#include "kube/error.h"
+#include "kube/pod.h"
+
+namespace trainyard::cli {
+namespace {
+
+constexpr std::string_view kName = "trainyard-launcher";  // of its pod and its secret
+constexpr int kPort = 7897;
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
+
+absl::Status StatusOf(const launch::HttpAnswer& answer) {
+  const std::string error = launch::ErrorOf(answer);
+  switch (answer.code) {
+    case 400:
+      return absl::InvalidArgumentError(error);
+    case 401:
+      return absl::UnauthenticatedError(error);
+    case 404:
+      return absl::NotFoundError(error);
+    case 409:
+      return absl::AlreadyExistsError(error);
+    default:
+      return absl::UnavailableError(error);
+  }
+}
+
+Document LauncherPod(std::string_view ns) {
+  Object container{{"name", "launcher"},
+                   {"image", "trainyard"},
+                   {"command", Array{"trainyard", "launcher", "--log-level", "info", "--namespace", ns}},
+                   {"env", Array{client::FromField("TRAINYARD_POD_IP", "status.podIP"),
+                                 client::FromSecret("TRAINYARD_LAUNCHER_TOKEN", kName)}}};
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"metadata", client::Metadata(ns, kName)},
+                {"spec", Object{{"restartPolicy", "Always"},
+                                {"automountServiceAccountToken", true},
+                                {"containers", Array{std::move(container)}}}}};
+}
+
+// The launcher's token; made, with its pod, if it is not there and may be started.
+absl::StatusOr<std::string> EnsureLauncher(kube::Api& api, bool start) {
+  const kube::ObjectKey key{"default", std::string(kName)};
+  if (start) {
+    TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
+    const auto made =
+        api.Do({kube::CreateOperation(kube::Resource::Secrets(), key.ns,
+                                      PrintJson(client::TokenSecret(key.ns, kName, token))),
+                kube::CreateOperation(kube::Resource::Pods(), key.ns, PrintJson(LauncherPod(key.ns)))});
+    for (const auto& one : made) {
+      if (!one.ok() && !kube::IsAlreadyExists(one.status())) return one.status();
+    }
+  }
+  const absl::StatusOr<std::string> secret = api.Get(kube::Resource::Secrets(), key);
+  if (kube::IsNotFound(secret.status()))
+    return absl::FailedPreconditionError("no launcher runs: `trainyard launch` starts one");
+  TY_RETURN_IF_ERROR(secret);
+  TY_ASSIGN_OR_RETURN(const Document document, ParseJson(*secret));
+  return DecodeBase64(StringAt(document, {"data", client::kTokenKey}));
+}
+
+// Its address, when its pod has one.
+absl::StatusOr<std::string> AwaitAddress(kube::Api& api) {
+  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  for (;;) {
+    TY_ASSIGN_OR_RETURN(std::string text, api.Get(kube::Resource::Pods(), {"default", std::string(kName)}));
+    TY_ASSIGN_OR_RETURN(const kube::CompactPod pod, kube::ParsePod(std::move(text)));
+    if (!pod.pod_ip.empty()) return StrCat("http://", pod.pod_ip, ":", kPort);
+    if (Clock::System().Steady() > deadline)
+      return absl::DeadlineExceededError(
+          StrCat("the launcher's pod does not start: ", pod.unscheduled.empty()
+                                                            ? "see `kubectl describe pod trainyard-launcher`"
+                                                            : std::string(pod.unscheduled.view())));
+    absl::SleepFor(kLookEvery);
+  }
+}
+
+}  // namespace
+
+launch::HttpCall LauncherClient::Call(std::string method, const std::string& path) const {
+  return {.method = std::move(method), .url = url_ + path, .token = token_, .timeout = kAnswerTimeout};
+}
+
+absl::StatusOr<Document> LauncherClient::Ask(std::string method, const std::string& path, std::string body) {
+  launch::HttpCall call = Call(std::move(method), path);
+  call.body = std::move(body);
+  absl::StatusOr<launch::HttpAnswer> answer = std::move(calls_->DoAll({std::move(call)}).front());
+  if (!answer.ok())
+    return absl::UnavailableError(
+        StrCat("the launcher does not answer: ", Message(answer.status()), "; is --master right?"));
+  if (answer->code / 100 != 2) return StatusOf(*answer);
+  return ParseJson(answer->body);
+}
+
+absl::Status TakeVariables(const std::vector<std::string>& texts, std::map<std::string, std::string>& env) {
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return UsageError(StrCat("--env must be NAME=VALUE, and is '", Escaped(text), "'"));
+    env[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeInt(std::string_view flag, const std::optional<std::int64_t>& given, int& bound) {
+  if (!given) return absl::OkStatus();
+  if (!std::in_range<int>(*given)) return UsageError(StrCat(flag, " is too large"));
+  bound = static_cast<int>(*given);
+  return absl::OkStatus();
+}
+
+bool TakeImageFolder(std::string& image) {
+  std::error_code error;
+  if (image.empty()) image = std::filesystem::current_path(error).string();
+  if (!std::filesystem::is_directory(image, error)) return false;
+  image = std::filesystem::absolute(image, error).string();
+  return true;
+}
+
+void LauncherFlags::Declare(Flags& flags) {
+  flags.Text(
+      {.name = "--master",
+       .value = "URL",
+       .help =
+           "Where the launcher is, as http://HOST:7897 (the embedded cluster's, which is started if need be)",
+       .everywhere = false,
+       .group = "Launcher"},
+      master_);
+  flags.Text({.name = "--master-token-file",
+              .value = "FILE",
+              .help = "The token of that launcher ($TRAINYARD_LAUNCHER_TOKEN)",
+              .group = "Launcher"},
+             token_file_);
+  home_.Declare(flags);
+}
+
+absl::Status LauncherFlags::EnsureCluster(const local::Home& home, bool start) const {
+  TY_ASSIGN_OR_RETURN(const auto running, local::FindRunning(home));
+  if (running && !running->server.empty()) return absl::OkStatus();
+  if (!start)
+    return absl::FailedPreconditionError(
+        StrCat("no cluster is running on ", home.root, ": trainyard up starts one"));
+  std::cerr << "starting the embedded cluster on " << home.root << " (`trainyard down` ends it)" << std::endl;
+  char self[4096] = {};
+  if (::readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
+    return absl::InternalError("where is this program?");
+  TY_ASSIGN_OR_RETURN(Child child, Child::Spawn({.argv = {self, "up", "--detach", "--home", home.root},
+                                                 .stdout_fd = STDERR_FILENO,
+                                                 .stderr_fd = STDERR_FILENO}));
+  TY_ASSIGN_OR_RETURN(const ExitStatus ended, child.Wait());
+  const auto* const exited = std::get_if<Exited>(&ended);
+  if (exited == nullptr || exited->code != 0)
+    return absl::FailedPreconditionError(
+        StrCat("the embedded cluster could not be started: trainyard up ", PrintExit(ended)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<LauncherClient>> LauncherFlags::ConnectTo(std::string url, std::string token,
+                                                                         bool embedded) const {
+  TY_ASSIGN_OR_RETURN(auto calls, launch::HttpCalls::Start());
+  return std::make_unique<LauncherClient>(std::move(calls), std::move(url), std::move(token), embedded);
+}
+
+absl::StatusOr<std::unique_ptr<LauncherClient>> LauncherFlags::Connect(bool start) {
+  if (!master_.empty()) {
+    while (master_.ends_with('/')) master_.pop_back();
+    if (!master_.starts_with("http://"))
+      return UsageError(StrCat("--master must be http://HOST:PORT, and is '", Escaped(master_), "'"));
+    std::string token = Variable("TRAINYARD_LAUNCHER_TOKEN");
+    if (!token_file_.empty()) {
+      TY_ASSIGN_OR_RETURN(token, ReadToken(token_file_));
+    }
+    return ConnectTo(master_, std::move(token), false);
+  }
+  TY_ASSIGN_OR_RETURN(const local::Home home, home_.Open());
+  TY_RETURN_IF_ERROR(EnsureCluster(home, start));
+  TY_ASSIGN_OR_RETURN(ClusterClient cluster, ClusterClient::Connect(home));
+  TY_ASSIGN_OR_RETURN(std::string token, EnsureLauncher(cluster.api(), start));
+  TY_ASSIGN_OR_RETURN(std::string url, AwaitAddress(cluster.api()));
+  TY_ASSIGN_OR_RETURN(auto client, ConnectTo(std::move(url), std::move(token), true));
+  // It may have an address a moment before it listens.
+  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  while (!client->calls().DoAll({client->Call("GET", "/healthz")}).front().ok()) {
+    if (Clock::System().Steady() > deadline)
+      return absl::DeadlineExceededError(
+          "the launcher does not answer: see `kubectl logs trainyard-launcher`");
+    absl::SleepFor(kLookEvery);
+  }
+  return client;
+}
+
+}  // namespace trainyard::cli
