@@ -1,4 +1,4 @@
-// The elastic master: how many tasks it deals, what they cost, and how fast it is over losses.
+// The elastic master: how fast it is over losses, and what they cost.
 #include <dirent.h>
 #include <signal.h>
 
@@ -33,167 +33,8 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr int kWorkers = 32;
 constexpr std::size_t kMostFile = std::size_t{16} << 20;
 constexpr absl::Duration kPatience = absl::Seconds(60);
-
-// ---- The queue in memory
-
-// Every task is leased before the first is finished: as many as there can be at once.
-void QueueRows(const Settings& settings, std::vector<Row>& rows) {
-  const std::int64_t count = settings.quick ? 100'000 : 10'000'000;
-  const double before = ResidentMiB(::getpid()).value_or(0);
-  tasks::Queue queue;
-  queue.Apply(tasks::Begin{.kind = tasks::Kind::kTraining,
-                           .options = {.records = count, .records_per_task = 1, .seed = 7}});
-  const SteadyTime begun = Clock::System().Steady();
-  for (std::int64_t i = 0; i < count; ++i)
-    queue.Apply(tasks::Lease{static_cast<tasks::WorkerIndex>(i % kWorkers)});
-  const double held = ResidentMiB(::getpid()).value_or(0);
-  for (std::int64_t i = 0; i < count; ++i)
-    queue.Apply(tasks::Finish{static_cast<tasks::WorkerIndex>(i % kWorkers), i + 1, {}});
-  const double seconds = absl::ToDoubleSeconds(Clock::System().Steady() - begun);
-  Row row{.name = "elastic: queue commands, all tasks leased at once", .unit = "/s", .least_figure = 2e6};
-  Add(rows, row,
-      queue.IsOver() ? absl::StatusOr<double>(2.0 * static_cast<double>(count) / seconds)
-                     : absl::InternalError("tasks are left"));
-  Row memory{.name = "elastic: memory of a task that is leased", .unit = "B", .most_figure = 100};
-  Add(rows, memory, (held - before) * (1 << 20) / static_cast<double>(count));
-}
-
-// ---- Tasks over gRPC
-
-// One byte for each record.
-absl::Status WriteBytes(const std::string& path, std::int64_t records) {
-  std::string bytes = {0, 0, 8, 1};
-  for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(records >> shift));
-  bytes.append(static_cast<std::size_t>(records), '\0');
-  return ReplaceFile(path, bytes, 0644, Durability::kProcess);
-}
-
-// Asks without a pause, as many at once as there are links.
-class TaskLoad {
- public:
-  absl::Status Connect(const std::string& address) {
-    for (int i = 0; i < kWorkers; ++i) {
-      TY_ASSIGN_OR_RETURN(auto link, master::Link::Connect({.address = address,
-                                                            .worker = i,
-                                                            .incarnation = i + 1,
-                                                            .pod = "bench",
-                                                            .patience = kPatience}));
-      links_.push_back(std::move(link));
-    }
-    return absl::OkStatus();
-  }
-  ~TaskLoad() {
-    stopping_ = true;
-    for (const auto& link : links_) link->Stop();
-    links_.clear();
-  }
-  void Start() {
-    for (const auto& link : links_) Ask(*link, 0);
-  }
-  std::int64_t done() const { return done_; }
-
- private:
-  // Reports the task before, and wants the next: one message, one answer.
-  void Ask(master::Link& link, std::int64_t finished) {
-    master::wire::Request request;
-    if (finished > 0) request.mutable_next()->add_reports()->set_task(finished);
-    request.mutable_next()->set_wants(true);
-    link.Start(std::move(request), {}, [this, &link](const absl::StatusOr<master::Reply>& reply) {
-      if (!reply.ok() || stopping_ || reply->head.given().verdict() != master::wire::Given::kTask) return;
-      ++done_;
-      Ask(link, reply->head.given().task().id());
-    });
-  }
-
-  std::vector<std::unique_ptr<master::Link>> links_;
-  std::atomic<std::int64_t> done_ = 0;
-  std::atomic<bool> stopping_ = false;
-};
-
-// Calls that do nothing, through the same library, as many at once.
-absl::StatusOr<double> BareCalls(absl::Duration time) {
-  TY_ASSIGN_OR_RETURN(const auto server, ps::RpcServer::Start({}, [](std::unique_ptr<ps::Exchange> exchange) {
-                        exchange->Reply(ps::wire::TransferReply());
-                      }));
-  const std::string address = StrCat("127.0.0.1:", server->port());
-  std::vector<std::unique_ptr<ps::Channel>> channels;
-  channels.reserve(kWorkers);
-  for (int i = 0; i < kWorkers; ++i) channels.push_back(std::make_unique<ps::Channel>(address, ""));
-  return Rate(kWorkers, time, [&](int thread) {
-    ps::wire::TransferReply reply;
-    channels[static_cast<std::size_t>(thread)]
-        ->Call("Nothing", ps::wire::TransferRequest(), kPatience, reply)
-        .IgnoreError();
-  });
-}
-
-struct TaskFigures {
-  double rate = 0;
-  double cpu_us = 0;
-};
-
-absl::StatusOr<TaskFigures> MeasureTasks(const Settings& settings) {
-  const std::string folder = settings.folder + "/elastic-tasks";
-  std::filesystem::create_directories(folder);
-  TY_RETURN_IF_ERROR(WriteBytes(folder + "/records", 40'000'000));
-  master::JobSpec spec{.name = "bench",
-                       .id = "1",
-                       .training_data = {folder + "/records"},
-                       .minibatch = 1,
-                       .minibatches_per_task = 8,
-                       .tasks_only = true};
-  TY_RETURN_IF_ERROR(ReplaceFile(folder + "/job.json", master::Print(spec), 0644, Durability::kProcess));
-  const std::string log = folder + "/log";
-  TY_ASSIGN_OR_RETURN(
-      Child child,
-      Child::Spawn({.argv = {"setpriv", "--pdeathsig", "KILL", settings.trainyard, "master", "--job-file",
-                             folder + "/job.json", "--state-dir", folder, "--no-pods", "--once", "--listen",
-                             "127.0.0.1:0", "--log-level", "info"},
-                    .stdout_path = log,
-                    .stderr_path = log}));
-  std::string port;
-  const SteadyTime deadline = Clock::System().Steady() + kPatience;
-  while (port.empty()) {
-    const auto text = ReadFile(log, kMostFile);
-    if (text.ok()) {
-      const std::size_t at = text->find(" port=");
-      if (at != std::string::npos) port = text->substr(at + 6, text->find(' ', at + 6) - at - 6);
-    }
-    if (Clock::System().Steady() > deadline)
-      return absl::DeadlineExceededError(StrCat("the master did not start: ", text.ok() ? *text : ""));
-    absl::SleepFor(absl::Milliseconds(10));
-  }
-  TaskLoad load;
-  TY_RETURN_IF_ERROR(load.Connect(StrCat("127.0.0.1:", port)));
-  load.Start();
-  absl::SleepFor(absl::Milliseconds(300));
-  TY_ASSIGN_OR_RETURN(const absl::Duration cpu, CpuTimeOf(child.pid()));
-  const std::int64_t before = load.done();
-  const SteadyTime begun = Clock::System().Steady();
-  absl::SleepFor(settings.quick ? absl::Milliseconds(200) : absl::Seconds(5));
-  const auto tasks = static_cast<double>(load.done() - before);
-  const double seconds = absl::ToDoubleSeconds(Clock::System().Steady() - begun);
-  TY_ASSIGN_OR_RETURN(const absl::Duration cpu_after, CpuTimeOf(child.pid()));
-  return TaskFigures{tasks / seconds, absl::ToDoubleMicroseconds(cpu_after - cpu) / tasks};
-}
-
-void TaskRows(const Settings& settings, std::vector<Row>& rows) {
-  const absl::StatusOr<TaskFigures> figures = MeasureTasks(settings);
-  const absl::StatusOr<double> bare = BareCalls(settings.time);
-  Row rate{.name = "elastic: tasks, durable, 32 workers",
-           .unit = "/s",
-           .limit_name = "bare calls",
-           .limit = bare.value_or(0),
-           .least_figure = 15000};
-  Add(rows, rate, figures.ok() ? absl::StatusOr<double>(figures->rate) : figures.status());
-  Row cpu{.name = "elastic: the master's processor time for a task", .unit = "us", .most_figure = 60};
-  Add(rows, cpu, figures.ok() ? absl::StatusOr<double>(figures->cpu_us) : figures.status());
-}
-
-// ---- Losses, on the embedded cluster
 
 // Processes of a job's pods, by their pods' names.
 std::map<std::string, pid_t> FindProcesses(const std::string& job, std::string_view word) {
@@ -342,8 +183,13 @@ absl::StatusOr<double> KillMany(client::Cluster& cluster, master::JobSpec spec, 
   return absl::ToDoubleSeconds(again - killed);
 }
 
-// Seconds that a job takes, with a worker killed every five, or undisturbed.
-absl::StatusOr<double> TrainDigits(client::Cluster& cluster, const master::JobSpec& spec, bool kill) {
+struct Trained {
+  double seconds = 0;
+  double accuracy = 0;
+};
+
+// A whole job, with a worker killed every five seconds, or undisturbed.
+absl::StatusOr<Trained> TrainDigits(client::Cluster& cluster, const master::JobSpec& spec, bool kill) {
   TY_ASSIGN_OR_RETURN(const auto job, BenchJob::Submit(cluster, spec));
   TY_ASSIGN_OR_RETURN(const absl::Time begun, job->Await("a worker takes part", absl::InfinitePast()));
   std::atomic<bool> over = false;
@@ -363,7 +209,32 @@ absl::StatusOr<double> TrainDigits(client::Cluster& cluster, const master::JobSp
   const std::int64_t wanted = spec.epochs * 60000;
   if (records != wanted) return absl::InternalError(StrCat(records, " records were counted, not ", wanted));
   TY_ASSIGN_OR_RETURN(const absl::Time complete, job->Await("the job is complete", begun));
-  return absl::ToDoubleSeconds(complete - begun);
+  const Object* const metrics = ObjectAt(*ended, {"metrics"});
+  if (metrics == nullptr || metrics->size() != 1) return absl::InternalError("the job has no accuracy");
+  return Trained{.seconds = absl::ToDoubleSeconds(complete - begun),
+                 .accuracy = metrics->begin()->value().to_number<double>()};
+}
+
+void AddDisturbedRows(const Settings& settings, client::Cluster& cluster, master::JobSpec spec,
+                      std::vector<Row>& rows) {
+  spec.epochs = settings.quick ? 2 : 14;
+  spec.validation_data = spec.training_data;
+  const auto steady = TrainDigits(cluster, spec, false);
+  spec.name = "disturbed";
+  const auto disturbed = TrainDigits(cluster, spec, true);
+  const absl::Status failed = steady.ok() ? disturbed.status() : steady.status();
+  const double records = static_cast<double>(spec.epochs) * 60000;
+  Row rate{.name = "elastic: records, one of 2 workers killed every 5 s",
+           .unit = "/s",
+           .limit_name = "undisturbed",
+           .limit = steady.ok() ? records / steady->seconds : 0,
+           .least_ratio = 0.85};
+  Add(rows, rate, failed.ok() ? absl::StatusOr<double>(records / disturbed->seconds) : failed);
+  Row accuracy{.name = "elastic: accuracy, one of 2 workers killed every 5 s",
+               .limit_name = "undisturbed",
+               .limit = steady.ok() ? steady->accuracy : 0,
+               .least_ratio = 0.99};
+  Add(rows, accuracy, failed.ok() ? absl::StatusOr<double>(disturbed->accuracy) : failed);
 }
 
 absl::Status AddLossRows(const Settings& settings, std::vector<Row>& rows) {
@@ -372,7 +243,7 @@ absl::Status AddLossRows(const Settings& settings, std::vector<Row>& rows) {
                                           {"--capacity", "cpu=64,memory=64Gi"}));
   TY_ASSIGN_OR_RETURN(const auto cluster, client::Cluster::Open({.kubeconfig = local->kubeconfig()}));
   TY_ASSIGN_OR_RETURN(const Digits digits, WriteDigits(settings.folder + "/elastic-digits", 60000));
-  TY_ASSIGN_OR_RETURN(const graph::Programs programs, MakeMlp(digits, 64));
+  TY_ASSIGN_OR_RETURN(const graph::Programs programs, MakeMlp(digits, 64, kAccuracy));
   const auto job = [&](const std::string& name) { return DigitsJob(name, digits, programs); };
   const auto worker = KillWorker(*cluster, job("kill-worker"));
   Add(rows, {.name = "elastic: worker killed, its tasks held by another", .unit = "ms", .most_figure = 100},
@@ -387,28 +258,13 @@ absl::Status AddLossRows(const Settings& settings, std::vector<Row>& rows) {
        .unit = "s",
        .most_figure = 3},
       KillMany(*cluster, job("kill-many"), many));
-  master::JobSpec spec = job("steady");
-  spec.epochs = settings.quick ? 2 : 14;
-  const auto steady = TrainDigits(*cluster, spec, false);
-  spec.name = "disturbed";
-  const auto disturbed = TrainDigits(*cluster, spec, true);
-  const double records = static_cast<double>(spec.epochs) * 60000;
-  Add(rows,
-      {.name = "elastic: records, one of 2 workers killed every 5 s",
-       .unit = "/s",
-       .limit_name = "undisturbed",
-       .limit = steady.ok() ? records / *steady : 0,
-       .least_ratio = 0.85},
-      disturbed.ok() ? steady.ok() ? absl::StatusOr<double>(records / *disturbed) : steady.status()
-                     : disturbed.status());
+  AddDisturbedRows(settings, *cluster, job("steady"), rows);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 void ElasticRows(const Settings& settings, std::vector<Row>& rows) {
-  QueueRows(settings, rows);
-  TaskRows(settings, rows);
   if (const absl::Status added = AddLossRows(settings, rows); !added.ok())
     Add(rows, {.name = "elastic: losses", .least_figure = 0}, added);
 }

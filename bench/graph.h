@@ -31,7 +31,7 @@ void GraphTrafficRows(const Settings& settings, std::vector<Row>& rows);
 void GraphJobRows(const Settings& settings, std::vector<Row>& rows);
 void GraphFaultRows(const Settings& settings, std::vector<Row>& rows);
 
-// Handwritten digits as MNIST has them, but of noise: 784 bytes and a label each, in two IDX files.
+// Digits as MNIST has them, but made: 784 bytes and a label each, in two IDX files.
 struct Digits {
   std::string images;
   std::string labels;
@@ -39,7 +39,8 @@ struct Digits {
 absl::StatusOr<Digits> WriteDigits(const std::string& folder, std::int64_t count);
 
 // 784-128-64-10, relu between, softmax behind; it reads the digits itself and learns by sgd. With `output`
-// its loss is put out every so many steps.
+// its loss is put out every so many steps; with kAccuracy, how often it is right.
+inline constexpr std::int64_t kAccuracy = -1;
 absl::StatusOr<graph::Programs> MakeMlp(const Digits& digits, std::int64_t batch, std::int64_t output = 0);
 // Multiplications and additions of one sample in its matrices' products, forward and backward.
 double MlpArithmetic();

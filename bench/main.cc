@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
       {"store", EmbeddedStoreRows}, {"watches", WatchRows},   {"etcd", EtcdRows},
       {"client", ClientRows},       {"cluster", ClusterRows}, {"pods", PodRows},
       {"operator", OperatorRows},   {"aijob", AiJobRows},     {"operator-real", OperatorOnRealRows},
-      {"graph", GraphRows},         {"data", DataRows},       {"elastic", ElasticRows}};
+      {"graph", GraphRows},         {"data", DataRows},       {"tasks", TaskRows},
+      {"elastic", ElasticRows},     {"launch", LaunchRows},   {"face", FaceRows}};
   Settings settings;
   settings.trainyard = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "trainyard";
   std::vector<std::string> wanted;
@@ -48,7 +49,8 @@ int main(int argc, char** argv) {
     } else {
       std::cerr << "unknown argument '" << argv[i]
                 << "': there are --quick, --check, --part "
-                   "store|watches|etcd|client|cluster|pods|operator|aijob|operator-real|graph|data|elastic, "
+                   "store|watches|etcd|client|cluster|pods|operator|aijob|operator-real|graph|data|tasks|"
+                   "elastic|launch|face, "
                    "--json FILE, "
                    "--folder FOLDER, "
                    "--trainyard PROGRAM\n";

@@ -71,6 +71,9 @@ void AiJobRows(const Settings& settings, std::vector<Row>& rows);
 void OperatorOnRealRows(const Settings& settings, std::vector<Row>& rows);
 void GraphRows(const Settings& settings, std::vector<Row>& rows);
 void DataRows(const Settings& settings, std::vector<Row>& rows);
+void TaskRows(const Settings& settings, std::vector<Row>& rows);
 void ElasticRows(const Settings& settings, std::vector<Row>& rows);
+void FaceRows(const Settings& settings, std::vector<Row>& rows);
+void LaunchRows(const Settings& settings, std::vector<Row>& rows);
 
 }  // namespace trainyard::bench

@@ -2,6 +2,10 @@
 
 The records have 784 numbers and a label each (`trainyard data convert` makes them of MNIST's own files), or come as two
 files, the images and the labels: give --training-data twice then.
+
+--param width=N    neurons of the first layer (128)
+--param rate=X     the learning rate (0.001)
+--param steps=N    it falls to a fiftieth in so many steps; without it, it stays
 """
 
 import trainyard as ty
@@ -19,5 +23,7 @@ def net(job):
     scores = net.fc(hidden, 10)
     loss = net.mean(net.softmax_with_cross_entropy(scores, label))
     net.output([loss, net.accuracy(scores, label)])
-    net.minimize(loss, ty.Adam(rate=float(job.params.get("rate", 0.001))))
+    rate = float(job.params.get("rate", 0.001))
+    steps = int(job.params.get("steps", 0))
+    net.minimize(loss, ty.Adam(rate=ty.PolynomialDecay(base=rate, decay_steps=steps, end=rate / 50) if steps else rate))
     return net

@@ -1,5 +1,5 @@
-"""A master and workers as plain processes, killed a hundred times at random: each record is used exactly once in each
-epoch, by the count that the model itself keeps of them.
+"""A master, workers and pservers as plain processes, killed a hundred times at random: each record is used exactly once
+in each epoch, by the count that the model itself keeps of them.
 
 usage: elastic_chaos_test.py TRAINYARD [unittest arguments]
 """
@@ -68,29 +68,40 @@ class Chaos(unittest.TestCase):
         return self.spawn("worker-%d" % index, "worker", "--master", "127.0.0.1:%d" % self.port, "--worker-index", str(index),
                           "--pod-name", "worker-%d" % index)
 
+    def pserver(self, index):
+        return self.spawn("pserver-%d" % index, "pserver", "--master", "127.0.0.1:%d" % self.port, "--pserver-index", str(index),
+                          "--pod-name", "pserver-%d" % index)
+
     def master_itself(self):
         """Not the process that keeps it."""
         found = [pid for pid, env in processes.with_mark("TRAINYARD_CHAOS", self.folder).items()
                  if env.get(b"TRAINYARD_MASTER_PARENT")]
         return found[0] if found else None
 
-    def run_with_kills(self, kills, of_master):
-        """Kills processes at random, and starts workers again; how often each was."""
+    def run_with_kills(self, kills, of_master, pservers=0, of_pservers=0.0):
+        """Kills processes at random, and starts workers and pservers again; how often each was."""
         keeper = self.spawn("master", "master", "--job-file", self.path("job.json"), "--state-dir", self.path("state"),
                             "--no-pods", "--listen", "127.0.0.1:%d" % self.port)
         workers = [self.worker(index) for index in range(WORKERS)]
+        servers = [self.pserver(index) for index in range(pservers)]
         source = random.Random(7)
-        killed = {"worker": 0, "master": 0}
+        killed = {"worker": 0, "master": 0, "pserver": 0}
         deadline = time.monotonic() + 300
         while keeper.poll() is None:
             self.assertLess(time.monotonic(), deadline, "it does not end: %s" % self.log("master")[-2000:])
             time.sleep(source.uniform(0.01, 0.12))
-            for index, worker in enumerate(workers):
-                if worker.poll() is not None and keeper.poll() is None:
-                    workers[index] = self.worker(index)
+            for children, begin in ((workers, self.worker), (servers, self.pserver)):
+                for index, child in enumerate(children):
+                    if child.poll() is not None and keeper.poll() is None:
+                        children[index] = begin(index)
             if sum(killed.values()) >= kills:
                 continue
-            if source.random() < of_master:
+            chance = source.random()
+            if chance >= 1 - of_pservers:
+                source.choice(servers).kill()
+                killed["pserver"] += 1
+                time.sleep(0.4)  # likewise, before a step
+            elif chance < of_master:
                 pid = self.master_itself()
                 if pid:
                     os.kill(pid, signal.SIGKILL)
@@ -119,6 +130,14 @@ class Chaos(unittest.TestCase):
         self.assertGreater(killed["master"], 3)
         self.assert_each_record_used(epochs)
         self.assertIn("version=%d" % (epochs * RECORDS // MINIBATCH), self.log("master").splitlines()[-1])
+
+    def test_uses_each_record_once_where_pservers_have_the_model_and_are_killed_too(self):
+        epochs = 150
+        self.job("--epochs", str(epochs), "--checkpoint-steps", "100", "--pservers", "2", "--param", "units=64")
+        killed = self.run_with_kills(40, of_master=0.1, pservers=2, of_pservers=0.3)
+        self.assertEqual(sum(killed.values()), 40, "the job was over too soon: %s" % killed)
+        self.assertGreater(killed["pserver"], 3)
+        self.assert_each_record_used(epochs)
 
     def test_uses_each_record_once_where_gradients_are_used_as_they_come(self):
         epochs = 150

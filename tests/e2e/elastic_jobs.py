@@ -15,17 +15,18 @@ from cluster import environment, eventually
 from graph_jobs import load_package
 
 # Each record is another unit vector, and the gradient of a minibatch is the mean of its records: with a rate of 1 the
-# weight of a record falls by 1 / minibatch whenever it is used. What was learnt is a count of every record's uses.
+# weight of a record falls by 1 / minibatch whenever it is used. What was learnt is a count of every record's uses. With
+# more units each of them counts, so that the weights are large enough to be cut.
 COUNTING_MODEL = """
 import trainyard as ty
 
 def net(job):
-    count = int(job.params["records"])
+    count, units = int(job.params["records"]), int(job.params.get("units", 1))
     net = ty.Net("counting")
     (x,) = net.read(sources=job.training_data, format="csv", batch_size=job.minibatch, fields=[ty.Field("x", [count])])
-    loss = net.mean(net.fc(x, 1, weight=ty.Param(name="w", init=ty.Constant(0.0)), bias=False))
+    loss = net.mean(net.fc(x, units, weight=ty.Param(name="w", init=ty.Constant(0.0)), bias=False))
     net.output(loss)
-    net.minimize(loss, ty.Sgd(rate=1.0))
+    net.minimize(loss, ty.Sgd(rate=float(units)))
     return net
 """
 
@@ -128,6 +129,30 @@ class ElasticCase(unittest.TestCase):
             if word.encode() in arguments and pod.startswith(job + "-") and processes.started(pid) is not None:
                 found[pod] = pid
         return found
+
+
+class CountingCase(ElasticCase):
+    """Jobs that count the uses of each record."""
+
+    records = 128
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = os.path.join(cls.folder, "vectors.csv")
+        write_unit_vectors(cls.data, cls.records)
+        cls.model = os.path.join(cls.folder, "counting.py")
+        with open(cls.model, "w") as file:
+            file.write(COUNTING_MODEL)
+
+    def counting(self, name, epochs, *flags):
+        return ["--model", self.model, "--param", "records=%d" % self.records, "--training-data", self.data, "--name", name,
+                "--minibatch", 4, "--minibatches-per-task", 4, "--epochs", epochs, "--output", self.path(name), *flags]
+
+    def assert_each_record_used(self, name, epochs):
+        weights = read_tensor(self.path(name, "w.tensor")).reshape(-1)
+        self.assertEqual(set(weights.tolist()), {-epochs / 4})
+        self.assertEqual(len(weights) % self.records, 0)
 
 
 def main():

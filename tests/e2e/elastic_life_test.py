@@ -14,29 +14,10 @@ import cases
 import elastic_jobs
 import graph_jobs
 from cluster import eventually
-from elastic_jobs import COUNTING_MODEL, ElasticCase, read_tensor, write_digits, write_unit_vectors
+from elastic_jobs import COUNTING_MODEL, CountingCase, ElasticCase, read_tensor, write_digits, write_unit_vectors
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "mnist")
 RECORDS = 128
-
-
-class CountingCase(ElasticCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.data = os.path.join(cls.folder, "vectors.csv")
-        write_unit_vectors(cls.data, RECORDS)
-        cls.model = os.path.join(cls.folder, "counting.py")
-        with open(cls.model, "w") as file:
-            file.write(COUNTING_MODEL)
-
-    def counting(self, name, epochs, *flags):
-        return ["--model", self.model, "--param", "records=%d" % RECORDS, "--training-data", self.data, "--name", name,
-                "--minibatch", 4, "--minibatches-per-task", 4, "--epochs", epochs, "--output", self.path(name), *flags]
-
-    def assert_each_record_used(self, name, epochs):
-        weights = read_tensor(self.path(name, "w.tensor"))
-        self.assertEqual(weights.reshape(-1).tolist(), [-epochs / 4] * RECORDS)
 
 
 class Training(CountingCase):
@@ -52,7 +33,8 @@ class Training(CountingCase):
         first = self.pids("losses", "worker")["losses-worker-0"]
         os.kill(first, signal.SIGKILL)
         progress = self.await_progress("losses", lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
-        self.assertEqual([(one["worker"], one["pod"]) for one in progress["lastRestarts"]], [(0, "losses-worker-0")])
+        self.assertEqual([(one["role"], one["index"], one["pod"]) for one in progress["lastRestarts"]],
+                         [("worker", 0, "losses-worker-0")])
         self.assertRegex(progress["lastRestarts"][0]["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
         os.kill(self.pids("losses", "master")["losses-master"], signal.SIGKILL)
         out, err = job.communicate(timeout=120)
@@ -73,7 +55,7 @@ class Training(CountingCase):
         self.await_progress("deleted", lambda p: p["workers"] == 2, "training to begin")
         self.cluster.kubectl("delete", "pod", "deleted-worker-1", "--wait=false")
         progress = self.await_progress("deleted", lambda p: p["restarts"] == 1, "a worker to be launched again")
-        self.assertEqual(progress["lastRestarts"][0]["worker"], 1)
+        self.assertEqual(progress["lastRestarts"][0]["index"], 1)
         out, err = job.communicate(timeout=120)
         self.assertEqual(job.returncode, 0, out + err)
         self.assert_each_record_used("deleted", 300)

@@ -98,7 +98,7 @@ class Faults(GraphJobCase):
             pass
 
     def test_of_the_store_for_less_than_a_lease_are_not_noticed(self):
-        job = self.start("short", self.program, passes=120)
+        job = self.start("short", self.program, passes=200)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 20)
         pids = {graph: self.pid("short", graph) for graph in GRAPHS}
@@ -107,7 +107,7 @@ class Faults(GraphJobCase):
         self.assertEqual({graph: self.pid("short", graph) for graph in GRAPHS}, pids)
         self.assertEqual(self.restarts("short"), 0)
         list(outputs)
-        self.assert_same(job, self.undisturbed(120))
+        self.assert_same(job, self.undisturbed(200))
 
     def test_of_the_store_for_longer_than_a_lease_stop_the_graphs_and_they_go_on_from_their_checkpoint(self):
         job = self.start("long", self.program, passes=120, checkpoint_every=25)

@@ -5,50 +5,24 @@ usage: js_client_test.py TRAINYARD [unittest arguments]     (KUBEBUILDER_ASSETS:
 The client is installed by npm into the build folder, once; where that is not possible, the tests are skipped.
 """
 
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import threading
 import unittest
 
 import cases
+import js_packages
 from cases import ClusterCase, OwnServerCase, also_on_a_real_server, eventually
 from cluster import environment
 
 PACKAGE = "@kubernetes/client-node@1"  # the next ones need a newer Node.js than Debian's
-SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "js")
-
-
-def install():
-    """The folder where scripts find the client. SkipTest: it cannot be had."""
-    for command in ("node", "npm"):
-        if not shutil.which(command):
-            raise unittest.SkipTest("SKIPPED: there is no %s" % command)
-    folder = os.path.join(os.path.dirname(cases.TRAINYARD), "..", "js")
-    os.makedirs(folder, exist_ok=True)
-    stamp = os.path.join(folder, "installed")
-    with open(os.path.join(folder, "lock"), "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(stamp) or open(stamp, encoding="ascii").read() != PACKAGE:
-            done = subprocess.run(["npm", "install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund",
-                                   "--prefix", folder, PACKAGE],
-                                  capture_output=True, text=True, env=environment(), timeout=240, check=False)
-            if done.returncode != 0:
-                raise unittest.SkipTest("SKIPPED: npm cannot install %s: %s" % (PACKAGE, done.stderr.strip()[-500:]))
-            with open(stamp, "w", encoding="ascii") as file:
-                file.write(PACKAGE)
-        # Beside the packages, which a script finds in a folder above its own.
-        for script in os.listdir(SCRIPTS):
-            shutil.copy(os.path.join(SCRIPTS, script), folder)
-    return folder
 
 
 class JsCase(ClusterCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = install()
+        cls.folder = js_packages.install(PACKAGE)
         super().setUpClass()
 
     def command(self, script):

@@ -133,7 +133,7 @@ class EmbeddedStore(Case):
 class BadInput(Case):
     def test_usage(self):
         self.fails(run(), 2, "a command is missing: there are up, down, ")
-        self.fails(run("kvv"), 2, "unknown command 'kvv'", "there are up, down, status, operator, plan, node, kv, version")
+        self.fails(run("kvv"), 2, "unknown command 'kvv'", "there are up, down, status, apply, run, get")
         self.fails(run("kv", "gte"), 2, "unknown command 'gte'", "get, put, del, range, watch")
         self.fails(run("kv", "get"), 2, "KEY is required")
         self.fails(run("kv", "get", "a", "b"), 2, "unexpected argument 'b'")

@@ -1,5 +1,5 @@
-// What an elastic job's master reads: stored commands and states of its queue, jobs, and the heads of
-// gradients. The first byte says which.
+// What an elastic job's processes read: stored commands and states of the master's queue, jobs, the heads of
+// gradients, and parts of models. The first byte says which.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "master/spec.h"
 #include "master/variables.h"
+#include "master/worker/shard_links.h"
 #include "tasks/codec.h"
 
 namespace trainyard {
@@ -50,6 +51,24 @@ void ReadGradients(std::string_view bytes) {
   assembly.Begin(push.variables(), push.total(), expected).IgnoreError();
 }
 
+// A worker believes pservers no more than the master believes workers.
+void ReadModel(std::string_view bytes) {
+  master::wire::Pulled pulled;
+  if (!pulled.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  for (const auto& variable : pulled.variables()) {
+    std::int64_t whole = 1;
+    for (const std::int64_t size : variable.slice().whole())
+      whole *= size > 0 && size < 1024 ? size : 1 << 20;
+    if (whole > 1 << 20) return;  // memory for it would be made, and that is all right
+  }
+  constexpr std::int64_t kMost = 1 << 20;
+  master::Assembly assembly;
+  if (!assembly.Begin(pulled.variables(), pulled.total(), kMost).ok()) return;
+  master::ModelParts parts;
+  parts.Add(pulled.variables(), assembly.Take()).IgnoreError();
+  parts.Take();
+}
+
 }  // namespace
 }  // namespace trainyard
 
@@ -68,6 +87,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'g':
       trainyard::ReadGradients(rest);
+      break;
+    case 'm':
+      trainyard::ReadModel(rest);
       break;
     default:
       break;
