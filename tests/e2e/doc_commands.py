@@ -345,7 +345,9 @@ class Document:
         if "with" in orders:
             text = re.sub(r"\s+#.*$", "", text) + " " + orders["with"]
         if "kubernetes" in orders:
-            text = "(export KUBECONFIG=%s; %s\n)" % (self.real_env["KUBECONFIG"], text)
+            namespace = re.search(r" -n (\S+)", text)
+            make = "kubectl create namespace %s >/dev/null 2>&1;" % namespace[1] if namespace else ""
+            text = "(export KUBECONFIG=%s; %s %s\n)" % (self.real_env["KUBECONFIG"], make, text)
         code, output = self.shell.run(text, orders.get("until"), orders.get("serves"))
         self.counts["run"] += 1
         if "fails" in orders:

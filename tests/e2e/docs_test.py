@@ -6,6 +6,8 @@ import re
 import subprocess
 import unittest
 
+import yaml
+
 import cases
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -65,6 +67,22 @@ class DocsTest(unittest.TestCase):
         done = subprocess.run([os.path.join(ROOT, "scripts", "reference"), "--check"], capture_output=True, text=True, check=False,
                               timeout=30)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_every_metric_is_told_and_no_other(self):
+        there = set(re.findall(r'"(trainyard_[a-z_]+)"', read("src", "operator", "metrics.cc")))
+        told = set(re.findall(r"trainyard_[a-z_]+", read("docs", "operations.md")))
+        self.assertEqual({re.sub("_(bucket|sum|count)$", "", name) for name in told}, there)
+
+    def test_alerts_are_rules_that_prometheus_reads(self):
+        blocks = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", read("docs", "operations.md"), re.S)]
+        rules = [rule for block in blocks for group in block.get("groups", []) for rule in group["rules"]]
+        self.assertGreater(len(rules), 5)
+        for rule in rules:
+            self.assertLessEqual(set(rule), {"alert", "expr", "for", "labels", "annotations"}, rule)
+            self.assertRegex(rule["alert"], r"^Trainyard[A-Za-z]+$")
+            self.assertIn("trainyard_", rule["expr"])
+            self.assertEqual(rule["expr"].count("("), rule["expr"].count(")"), rule["expr"])
+            self.assertTrue(rule["annotations"]["summary"])
 
     def test_every_link_leads_somewhere(self):
         checked = 0
