@@ -35,9 +35,14 @@ import yaml
 
 import processes
 
-PATIENCE = 180  # seconds for one command
+PATIENCE = 90  # seconds for one command
 COMMENT = re.compile(r'<!-- run(?P<file> file)?(?: "(?P<selector>[^"]*)")?: (?P<verb>\w+):?(?P<rest>.*?)-->', re.S)
+UNITS = ("B", "KiB", "MiB", "GiB")
 OUR_KINDS = ("TFJob", "AITrainingJob")
+
+
+class Stuck(Exception):
+    """The shell is not there for the next command."""
 
 
 class Order:
@@ -112,11 +117,13 @@ def parse(text):
 
 
 def pattern(line):
-    """What a shown line looks like in truth: numbers and widths differ, and … is anything."""
+    """What a shown line looks like in truth: numbers, their units and widths differ, and … is anything."""
     parts = []
     for part in re.split(r"(…|\s+|\d[\d.,:]*)", line.strip()):
         if part == "…" or part == "...":
             parts.append(".*")
+        elif part in UNITS:
+            parts.append("(?:%s)" % "|".join(UNITS))
         elif part.isspace():
             parts.append(r"\s+")
         elif part[:1].isdigit():
@@ -168,13 +175,15 @@ class Shell:
                     self.signal(pid, signal.SIGINT)
                 reader.join(10)
                 if reader.is_alive():
-                    raise AssertionError("did not end by Ctrl-C: " + text)
+                    raise Stuck("did not end by Ctrl-C: " + text)
                 return None, self.output(path)
             if time.monotonic() > end:
-                raise AssertionError("took more than %d s: %s\n%s" % (patience, text, self.output(path)))
+                for pid in self.children():
+                    self.signal(pid, signal.SIGKILL)
+                raise Stuck("took more than %d s: %s\n%s" % (patience, text, self.output(path)))
         if not answer or not answer[0]:
             with open(os.path.join(self.folder, ".run", "shell"), encoding="utf-8") as file:
-                raise AssertionError("the shell ended with: %s\n%s\n%s" % (text, self.output(path), file.read()))
+                raise Stuck("the shell ended with: %s\n%s\n%s" % (text, self.output(path), file.read()))
         if serves:
             while serves not in self.output(path):
                 if time.monotonic() > end:
@@ -199,9 +208,12 @@ class Shell:
             pass
 
     def end(self):
-        for pid in self.beside:
-            for child in [pid, *(other for other in processes.every() if processes.parent(other) == pid)]:
-                self.signal(child, signal.SIGTERM)
+        ended = [child for pid in self.beside for child in [pid, *(other for other in processes.every() if processes.parent(other) == pid)]]
+        for pid in ended:
+            self.signal(pid, signal.SIGTERM)
+        end = time.monotonic() + 10
+        while any(processes.started(pid) is not None for pid in ended) and time.monotonic() < end:
+            time.sleep(0.02)
         self.process.stdin.close()
         try:
             self.process.wait(20)
@@ -235,7 +247,7 @@ class Document:
             for order in self.of_file:
                 if order.verb == "after" and order.selector is None:
                     self.prepare(order.rest, "the document")
-        except AssertionError as error:
+        except (AssertionError, Stuck) as error:
             self.failures.append("%s: %s" % (self.name, error))
         return self
 
@@ -343,7 +355,7 @@ class Document:
         if "serves" in orders:
             text = re.sub(r"\s*&\s*$", "", text)
         if "with" in orders:
-            text = re.sub(r"\s+#.*$", "", text) + " " + orders["with"]
+            text = re.sub(r"\s+#.*$", "", text) + " " + self.with_ports(orders["with"])
         if "kubernetes" in orders:
             namespace = re.search(r" -n (\S+)", text)
             make = "kubectl create namespace %s >/dev/null 2>&1;" % namespace[1] if namespace else ""

@@ -64,7 +64,7 @@ def main():
     for item in known:
         item["metadata"].pop("namespace", None)
     kubectl("apply", "--dry-run=server", *flags, "-f", "-",
-            stdin="\n---\n".join(json.dumps(item) for item in known))
+            stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": known}))
     print("%d objects fit together, of which an API server takes %d" % (len(objects), len(known)))
 
 
