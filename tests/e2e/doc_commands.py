@@ -278,6 +278,8 @@ class Document:
                     raise AssertionError("%s: no command has '%s'" % (where, order.selector))
             for command in commands:
                 self.run_command(block, command)
+        elif block.language in ("bash", "shell", "zsh") or any(line.startswith("$ ") for line in block.lines):
+            raise AssertionError("%s: commands are in blocks of the languages console or sh, not '%s'" % (where, block.language))
         elif block.language == "python":
             self.compile(block, where)
         elif block.language in ("yaml", "json"):

@@ -79,6 +79,10 @@ class DocCommands(unittest.TestCase):
         self.assert_fails('<!-- run "nothing": fails -->\n```sh\ntrue\n```\n', "no command has 'nothing'")
         self.assertRaises(AssertionError, parse, "<!-- run: fails -->\nwords\n")
 
+    def test_in_blocks_that_nobody_runs_are_refused(self):
+        self.assert_fails("```bash\ntrue\n```\n", "not 'bash'")
+        self.assert_fails("```\n$ true\n```\n", "languages console or sh")
+
     def test_other_blocks_must_be_whole(self):
         self.assert_passes("```yaml\na: {b: 1}\n```\n```python\nx = 1\n```\n", compiled_or_parsed=2)
         self.assert_fails("```yaml\na: {b: 1\n```\n", "expected ',' or '}'")

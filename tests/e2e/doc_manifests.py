@@ -1,4 +1,5 @@
-"""What can be said of manifests for a cluster where there is none: that they are whole, fit together, and that an API server takes what it knows.
+"""What can be said of manifests for a cluster where there is none: that they are whole and fit together, and that an API server
+takes those of the kinds that it knows.
 
 usage: doc_manifests.py FOLDER|FILE [kubectl arguments]      (a folder is a kustomization)
 """
