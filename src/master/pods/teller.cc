@@ -12,6 +12,8 @@
 namespace trainyard::master {
 namespace {
 
+constexpr std::size_t kMostMembers = 256;  // that are told of one by one
+
 absl::Status WriteProgress(kube::Api& api, const TellerOptions& options, const std::string& text) {
   const std::string name = ProgressName(options.job);
   const Object data{{kProgressKey, text}};
@@ -57,6 +59,12 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
                               {"pod", restart.pod},
                               {"cause", restart.cause}});
   }
+  Object members;  // as the view of a job names them
+  for (const WorkerProgress& member : progress.members) {
+    if (members.size() == kMostMembers) break;
+    members[StrCat(Name(PodRole::kWorker), "-", member.index)] =
+        Object{{"records", member.records}, {"version", member.version}};
+  }
   Object object{
       {"phase", Name(progress.phase)},
       {"reason", progress.reason},
@@ -73,6 +81,7 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
       {"wantedWorkers", pods.target},
       {"restarts", pods.restarts},
       {"lastRestarts", std::move(restarts)},
+      {"members", std::move(members)},
       {"checkpoint", progress.checkpoint},
       {"waiting", !pods.waiting.empty() && progress.workers == 0 ? pods.waiting : progress.waiting}};
   if (progress.loss) object["loss"] = *progress.loss;
