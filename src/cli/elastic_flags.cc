@@ -1,7 +1,5 @@
 #include "cli/elastic_flags.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <limits>
@@ -9,9 +7,9 @@
 #include "base/base64.h"
 #include "base/files.h"
 #include "base/ids.h"
-#include "base/process.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/compiled_model.h"
 #include "client/job_names.h"
 #include "kube/names.h"
 #include "master/program_file.h"
@@ -22,14 +20,6 @@ namespace {
 constexpr std::size_t kMostModelBytes = std::size_t{16} << 20;
 constexpr std::size_t kNumbers = 32;  // more than there are
 constexpr int kSuffixLength = 5;
-
-// The folder of the Python package that was built with this program, if it is there.
-std::string PackageFolder() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path folder = self.parent_path().parent_path() / "python";
-  return std::filesystem::exists(folder / "trainyard", error) ? folder.string() : "";
-}
 
 std::string Absolute(std::string_view path) {
   std::error_code error;
@@ -126,6 +116,19 @@ void ElasticFlags::DeclareData(Flags& flags) {
                  .help = StrCat("Files, globs or a folder", together),
                  .group = group},
                 prediction_);
+  }
+  flags.Text(
+      {.name = "--data-reader",
+       .value = "NAME",
+       .help = "The model's function that makes a reader of each PATH, whatever that is (record files)",
+       .group = group},
+      spec_.data_reader);
+  const std::string unseen = "How many there are, where only workers see them (the reader is asked)";
+  if (spec_.kind == master::JobKind::kTrain) number("--training-records", unseen, spec_.training_records);
+  if (spec_.kind != master::JobKind::kPredict) {
+    number("--validation-records", unseen, spec_.validation_records);
+  } else {
+    number("--prediction-records", unseen, spec_.prediction_records);
   }
   flags.Text({.name = "--data-format",
               .value = "FORMAT",
@@ -375,48 +378,6 @@ std::string ElasticFlags::DefaultName() const {
   return StrCat(name.empty() ? "job" : name.substr(0, 40), "-", IdSource::Random().Suffix(kSuffixLength));
 }
 
-// Has Python turn the model's net into a program. Empty: it has none, its functions are run by the workers.
-absl::StatusOr<std::string> ElasticFlags::Compile() const {
-  std::string folder = (std::filesystem::temp_directory_path() / "trainyard-model-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) return ErrnoStatus(errno, "cannot make a folder for the model");
-  struct Removed {
-    const std::string& folder;
-    ~Removed() {
-      std::error_code error;
-      std::filesystem::remove_all(folder, error);
-    }
-  } const removed{folder};
-  const std::string out = folder + "/program";
-  const std::string errors = folder + "/errors";
-  std::vector<std::pair<std::string, std::string>> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string_view::npos && text.substr(0, equals) != "PYTHONPATH")
-      environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  const char* const before = std::getenv("PYTHONPATH");
-  environment.emplace_back("PYTHONPATH", StrCat(PackageFolder(), ":", before == nullptr ? "" : before));
-  environment.emplace_back("TRAINYARD_JOB_SPEC", master::Print(spec_));
-  TY_ASSIGN_OR_RETURN(Child child,
-                      Child::Spawn({.argv = {python_, "-m", "trainyard.elastic", "compile", model_, out},
-                                    .env = std::move(environment),
-                                    .stdout_path = errors,
-                                    .stderr_path = errors}));
-  TY_ASSIGN_OR_RETURN(const ExitStatus ended, child.Wait());
-  if (ShellCode(ended) != 0) {
-    const auto said = ReadFile(errors, kMostModelBytes);
-    std::string last = said.ok() ? *said : "";
-    while (last.ends_with('\n')) last.pop_back();
-    if (const std::size_t line = last.rfind('\n'); line != std::string::npos) last.erase(0, line + 1);
-    return absl::InvalidArgumentError(
-        StrCat("the model ", model_, " cannot be used: ", last.empty() ? PrintExit(ended) : last));
-  }
-  std::error_code error;
-  if (!std::filesystem::exists(out, error)) return std::string();
-  return ReadFile(out, kMostModelBytes);
-}
-
 absl::Status ElasticFlags::TakeModel(client::ElasticSettings& settings) {
   TY_ASSIGN_OR_RETURN(std::string text, ReadFile(model_, kMostModelBytes));
   if (!model_.ends_with(".py")) {
@@ -426,20 +387,27 @@ absl::Status ElasticFlags::TakeModel(client::ElasticSettings& settings) {
     return absl::OkStatus();
   }
   spec_.model = Absolute(model_);
-  TY_ASSIGN_OR_RETURN(const std::string program, Compile());
-  if (program.empty()) {
+  TY_ASSIGN_OR_RETURN(const CompiledModel compiled, CompileModel(python_, model_, spec_));
+  if (compiled.program.empty()) {
     settings.model_text = std::move(text);
   } else {
-    spec_.program = EncodeBase64(program);
+    spec_.program = EncodeBase64(compiled.program);
+  }
+  for (const auto& [found, told] : {std::pair(compiled.training_records, &spec_.training_records),
+                                    std::pair(compiled.validation_records, &spec_.validation_records),
+                                    std::pair(compiled.prediction_records, &spec_.prediction_records)}) {
+    if (*told == 0) *told = found;
   }
   return absl::OkStatus();
 }
 
 void ElasticFlags::TakeData() {
+  if (!spec_.data_reader.empty()) spec_.folder = Absolute(".");
   for (const auto& [given, sources] :
        {std::pair(&training_, &spec_.training_data), std::pair(&validation_, &spec_.validation_data),
         std::pair(&prediction_, &spec_.prediction_data)}) {
-    for (const std::string& source : *given) sources->push_back(AbsoluteList(source));
+    for (const std::string& source : *given)
+      sources->push_back(spec_.data_reader.empty() ? AbsoluteList(source) : source);
   }
 }
 
@@ -477,6 +445,11 @@ absl::Status ElasticFlags::CheckWithoutModel() {
   rest.model = model_;
   // A program may name its data itself.
   if (rest.kind == master::JobKind::kTrain && rest.training_data.empty()) rest.training_data = {"its own"};
+  // And its reader is asked later how many records there are.
+  for (std::int64_t* const records :
+       {&rest.training_records, &rest.validation_records, &rest.prediction_records}) {
+    if (!rest.data_reader.empty() && *records == 0) *records = 1;
+  }
   const absl::Status valid = master::Validate(rest);
   return valid.ok() ? valid : UsageError(Message(valid));
 }

@@ -33,7 +33,6 @@ class ElasticFlags {
   absl::Status TakeModel(client::ElasticSettings& settings);
   void TakeData();
   absl::Status TakeDataOfProgram();
-  absl::StatusOr<std::string> Compile() const;
   std::string DefaultName() const;
 
   master::JobSpec spec_;
