@@ -124,10 +124,10 @@ class ReadersCase(ElasticCase):
 
     def counting(self, name, epochs, reader, source, *flags):
         return ["--model", self.model, "--data-reader", reader, "--training-data", source, "--name", name, "--minibatch", 4,
-                "--minibatches-per-task", 4, "--staleness", 2, "--epochs", epochs, "--output", self.path(name), *flags]
+                "--minibatches-per-task", 4, "--staleness", 2, "--epochs", epochs, "--output", self.path("out-" + name), *flags]
 
     def assert_each_record_used(self, name, epochs):
-        weights = read_tensor(self.path(name, "w.tensor")).reshape(-1)
+        weights = read_tensor(self.path("out-" + name, "w.tensor")).reshape(-1)
         self.assertEqual(weights.tolist(), [-epochs / 4] * RECORDS)
 
     def kill_a_worker(self, name):
@@ -222,7 +222,7 @@ class BadReaders(ReadersCase):
                               ("Empty", "somewhere: its reader says that it has 0 records"),
                               ("leaving_early", "somewhere: leaving_early() raised SystemExit: 0 (model.py, line"),
                               ("talking", "somewhere: talking() raised LookupError: somewhere (model.py, line"),
-                              ("Rows", "somewhere: len() raised OperationalError")):
+                              ("Rows", "somewhere: Rows() raised OperationalError: unable to open database file (model.py, line")):
             with self.subTest(reader=reader):
                 done = self.run_job("train", *self.counting("refused", 1, reader, "somewhere"))
                 self.assertEqual(done.returncode, 1, done.stderr)
