@@ -56,7 +56,8 @@ def main(arguments: list[str]) -> int:
 def tell_kubelet(message: str) -> None:
     """What the pod's status says of its end, where there is somebody who reads it."""
     try:
-        with open("/dev/termination-log", "w", encoding="utf-8") as log:
+        # Where there is none, none is made: the command that compiles a model runs on the user's own machine.
+        with open(os.open("/dev/termination-log", os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as log:
             log.write(message)
     except OSError:
         pass
