@@ -57,7 +57,8 @@ def tell_kubelet(message: str) -> None:
     """What the pod's status says of its end, where there is somebody who reads it."""
     try:
         # Where there is none, none is made: the command that compiles a model runs on the user's own machine.
-        with open(os.open("/dev/termination-log", os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as log:
+        with open(os.open("/dev/termination-log", os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8",
+                  errors="replace") as log:
             log.write(message)
     except OSError:
         pass
