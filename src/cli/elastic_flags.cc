@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/client_flags.h"
-#include "cli/python_model.h"
+#include "cli/compiled_model.h"
 #include "client/job_names.h"
 #include "kube/names.h"
 #include "master/program_file.h"
@@ -88,6 +88,19 @@ void ElasticFlags::DeclareData(Flags& flags) {
                  .help = StrCat("Files, globs or a folder", together),
                  .group = group},
                 prediction_);
+  }
+  flags.Text(
+      {.name = "--data-reader",
+       .value = "NAME",
+       .help = "The model's function that makes a reader of each PATH, whatever that is (record files)",
+       .group = group},
+      spec_.data_reader);
+  const std::string unseen = "How many there are, where only workers see them (the reader is asked)";
+  if (spec_.kind == master::JobKind::kTrain) number("--training-records", unseen, spec_.training_records);
+  if (spec_.kind != master::JobKind::kPredict) {
+    number("--validation-records", unseen, spec_.validation_records);
+  } else {
+    number("--prediction-records", unseen, spec_.prediction_records);
   }
   flags.Text({.name = "--data-format",
               .value = "FORMAT",
@@ -309,20 +322,27 @@ absl::Status ElasticFlags::TakeModel(client::ElasticSettings& settings) {
     return absl::OkStatus();
   }
   spec_.model = AbsolutePath(model_);
-  TY_ASSIGN_OR_RETURN(const std::string program, CompileModel(python_, model_, master::Print(spec_)));
-  if (program.empty()) {
+  TY_ASSIGN_OR_RETURN(const CompiledModel compiled, CompileModel(python_, model_, spec_));
+  if (compiled.program.empty()) {
     settings.model_text = std::move(text);
   } else {
-    spec_.program = EncodeBase64(program);
+    spec_.program = EncodeBase64(compiled.program);
+  }
+  for (const auto& [found, told] : {std::pair(compiled.training_records, &spec_.training_records),
+                                    std::pair(compiled.validation_records, &spec_.validation_records),
+                                    std::pair(compiled.prediction_records, &spec_.prediction_records)}) {
+    if (*told == 0) *told = found;
   }
   return absl::OkStatus();
 }
 
 void ElasticFlags::TakeData() {
+  if (!spec_.data_reader.empty()) spec_.folder = AbsolutePath(".");
   for (const auto& [given, sources] :
        {std::pair(&training_, &spec_.training_data), std::pair(&validation_, &spec_.validation_data),
         std::pair(&prediction_, &spec_.prediction_data)}) {
-    for (const std::string& source : *given) sources->push_back(AbsolutePaths(source));
+    for (const std::string& source : *given)
+      sources->push_back(spec_.data_reader.empty() ? AbsolutePaths(source) : source);
   }
 }
 
@@ -360,6 +380,11 @@ absl::Status ElasticFlags::CheckWithoutModel() {
   rest.model = model_;
   // A program may name its data itself.
   if (rest.kind == master::JobKind::kTrain && rest.training_data.empty()) rest.training_data = {"its own"};
+  // And its reader is asked later how many records there are.
+  for (std::int64_t* const records :
+       {&rest.training_records, &rest.validation_records, &rest.prediction_records}) {
+    if (!rest.data_reader.empty() && *records == 0) *records = 1;
+  }
   const absl::Status valid = master::Validate(rest);
   return valid.ok() ? valid : UsageError(Message(valid));
 }
@@ -381,7 +406,7 @@ absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
   settings.spec = spec_;
   settings.store_url = store_;
   settings.python = python_;
-  settings.python_path = PythonPackageFolder();
+  settings.python_path = PackageFolder();
   settings.service_account = service_account_;
   settings.image_pull_policy = image_pull_policy_;
   return settings;

@@ -63,10 +63,10 @@ class GraphStatus final : public Command {
     TY_ASSIGN_OR_RETURN(const auto job, job_.Attach());
     TY_ASSIGN_OR_RETURN(const client::JobStatus status, job->Status());
     if (output_ == "json") {
-      const Document document =
-          Object{{"name", job_.name()},   {"state", client::Name(status.state)}, {"reason", status.reason},
-                 {"phase", status.phase}, {"trainers", status.trainers}, {"pservers", status.pservers},
-                 {"steps", status.steps}};
+      const Document document = Object{{"name", job_.name()},         {"state", client::Name(status.state)},
+                                       {"reason", status.reason},     {"phase", status.phase},
+                                       {"trainers", status.trainers}, {"pservers", status.pservers},
+                                       {"steps", status.steps}};
       return Print(StrCat(PrintJson(document), "\n"));
     }
     std::string text = StrCat("job ", job_.name(), ": ", client::Name(status.state));

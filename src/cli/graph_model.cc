@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/client_flags.h"
-#include "cli/python_model.h"
+#include "cli/compiled_model.h"
 #include "master/program_file.h"
 #include "master/spec.h"
 
@@ -86,12 +86,12 @@ absl::StatusOr<graph::Programs> GraphModelFlags::ReadPrograms() const {
   for (const std::string& source : data_) job.training_data.push_back(AbsolutePaths(source));
   job.minibatch = minibatch_.value_or(job.minibatch);
   job.seed = static_cast<std::uint64_t>(seed_.value_or(static_cast<std::int64_t>(job.seed)));
-  TY_ASSIGN_OR_RETURN(const std::string bytes, CompileModel(python_, model_, master::Print(job)));
-  if (bytes.empty())
+  TY_ASSIGN_OR_RETURN(const CompiledModel compiled, CompileModel(python_, model_, job));
+  if (compiled.program.empty())
     return absl::InvalidArgumentError(StrCat(
         "the model ", model_,
         " has no function net(job): graphs are made of a net; `trainyard train` runs other functions"));
-  return master::DecodePrograms(bytes);
+  return master::DecodePrograms(compiled.program);
 }
 
 absl::StatusOr<graph::Graphs> GraphModelFlags::Transpile() {
