@@ -86,6 +86,9 @@ export function toneOfJob(job) {
   return /^running/i.test(job.state) ? 'running' : 'waiting';
 }
 
+/** Nobody has looked at a job that has no state. */
+export const stateOfJob = (job) => job.state || 'New';
+
 /** Of a pod or member. @returns {Tone} */
 export function toneOf(state = '') {
   if (/succeed|complet/i.test(state)) return 'succeeded';
