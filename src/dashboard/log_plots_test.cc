@@ -104,6 +104,7 @@ TEST_F(LogPlotsTest, HasLimits) {
   logs_["m-worker-0"] = log;
   EXPECT_THAT(plots_.Read(Page({"worker-0"})), SizeIs(12));
   for (int i = 0; i < 50; ++i) {
+    clock_.Advance(absl::Milliseconds(1));
     view::JobPage other = Page({"worker-0"});
     other.job.uid = StrCat("other-", i);
     plots_.Read(other);

@@ -64,23 +64,23 @@ void Observer::Attend() {
   if (rests) alarm_->Notify();
 }
 
-void Observer::AwaitLook() {
+void Observer::Await(const bool& done) {
   const SteadyTime deadline = Clock::System().Steady() + kFirstLook;
-  while (!stopping_ && !looked_ && looked_on_.WaitUntil(mu_, deadline)) {
+  while (!stopping_ && !done && looked_on_.WaitUntil(mu_, deadline)) {
   }
 }
 
 std::shared_ptr<const Snapshot> Observer::Look() {
   Attend();
   const MutexLock lock(mu_);
-  AwaitLook();
+  Await(looked_);
   return snapshot_;
 }
 
 std::vector<ClusterEvent> Observer::Events() {
   Attend();
   const MutexLock lock(mu_);
-  AwaitLook();
+  Await(events_listed_);
   return {events_.begin(), events_.end()};
 }
 
@@ -96,7 +96,7 @@ Observer::Next Observer::FindNext(SteadyTime now) {
   const MutexLock lock(mu_);
   Next next{.stopping = stopping_, .attended = now < attended_until_};
   if (!next.attended) {
-    looked_ = false;
+    looked_ = events_listed_ = false;
     next.due = options_.look_every > absl::ZeroDuration() ? next_rest_ : SteadyTime::Never();
   } else if (!looked_) {
     next.due = now;
@@ -130,15 +130,16 @@ std::unique_ptr<Watches> Observer::BeginWatching() {
     const MutexLock lock(mu_);
     attended_since_ = clock_.Now();
   }
-  // Who asks for events gets those that there are, and does not wait for the watch to tell of them.
-  const auto events = api_.ListAll(kube::Resource::Events(), options_.ns, {});
-  for (std::size_t i = 0; events.ok() && i < events->items.size(); ++i) {
-    if (const auto event = ParseJson(events->items[i]); event.ok()) TakeEvent(*event);
-  }
   return std::make_unique<Watches>(
       api_, clock_, options_.ns,
       Watches::Listener{.changed = [this] { MarkChanged(); },
-                        .event = [this](const Document& event) { TakeEvent(event); }});
+                        .event = [this](const Document& event) { TakeEvent(event); },
+                        .events_listed =
+                            [this] {
+                              const MutexLock lock(mu_);
+                              events_listed_ = true;
+                              looked_on_.SignalAll();
+                            }});
 }
 
 void Observer::TakeEvent(const Document& object) {

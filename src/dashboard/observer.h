@@ -87,7 +87,7 @@ class Observer {
     SteadyTime due;
   };
   Next FindNext(SteadyTime now);
-  void AwaitLook() TY_REQUIRES(mu_);
+  void Await(const bool& done) TY_REQUIRES(mu_);
 
   Clock& clock_;
   const ObserverOptions options_;
@@ -99,7 +99,9 @@ class Observer {
   bool stopping_ TY_GUARDED_BY(mu_) = false;
   SteadyTime attended_until_ TY_GUARDED_BY(mu_);
   absl::Time attended_since_ TY_GUARDED_BY(mu_);
-  bool looked_ TY_GUARDED_BY(mu_) = false;  // since it was attended
+  // Since it is attended.
+  bool looked_ TY_GUARDED_BY(mu_) = false;
+  bool events_listed_ TY_GUARDED_BY(mu_) = false;
   bool dirty_ TY_GUARDED_BY(mu_) = false;
   SteadyTime next_look_ TY_GUARDED_BY(mu_);  // not before
   SteadyTime next_rest_ TY_GUARDED_BY(mu_);  // likewise, while it rests

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/status.h"
 #include "kube/error.h"
 #include "view/job.h"
 
@@ -12,6 +13,8 @@ namespace {
 constexpr absl::Duration kBetweenTries = absl::Seconds(5);
 constexpr absl::Duration kBeforeResuming = absl::Milliseconds(250);
 constexpr absl::Duration kNextTimeout = absl::Seconds(60);
+
+bool IsEvents(const kube::Resource& resource) { return resource.plural == kube::Resource::Events().plural; }
 
 }  // namespace
 
@@ -48,17 +51,20 @@ bool Watches::stopping() const {
 
 // Until the end: a kind that is not there yet may come.
 void Watches::Run(const kube::Resource& resource, const std::string& selector, Alarm& alarm) {
-  const bool events = resource.plural == kube::Resource::Events().plural;
-  std::string version;  // of what was seen last; "": everything is told of first
+  const bool events = IsEvents(resource);
+  std::string version;  // of what was seen last; "": it is to be found
   bool told = false;
+  bool listed = false;
   while (!stopping()) {
-    auto stream = api_.Watch(resource, ns_, {.label_selector = selector, .resource_version = version});
+    auto stream = Open(resource, selector, version);
+    if (events && !std::exchange(listed, true)) listener_.events_listed();
     if (stream.ok()) {
       {
         const MutexLock lock(mu_);
         if (stopping_) return;
         streams_.push_back(stream->get());
       }
+      if (!events) listener_.changed();  // what was before is not told of
       Follow(**stream, events, version);
       const MutexLock lock(mu_);
       std::erase(streams_, stream->get());
@@ -71,6 +77,23 @@ void Watches::Run(const kube::Resource& resource, const std::string& selector, A
     const SteadyTime again = clock_.Steady() + (stream.ok() ? kBeforeResuming : kBetweenTries);
     while (!stopping() && clock_.Steady() < again) alarm.WaitUntil(again);
   }
+}
+
+absl::StatusOr<std::unique_ptr<kube::WatchStream>> Watches::Open(const kube::Resource& resource,
+                                                                 const std::string& selector,
+                                                                 std::string& version) {
+  if (version.empty() && IsEvents(resource)) {
+    TY_ASSIGN_OR_RETURN(const kube::ListPage page, api_.ListAll(resource, ns_, {}));
+    for (const std::string& item : page.items) {
+      if (const auto event = ParseJson(item); event.ok()) listener_.event(*event);
+    }
+    version = page.resource_version;
+  } else if (version.empty()) {
+    TY_ASSIGN_OR_RETURN(const kube::ListPage page,
+                        api_.List(resource, ns_, {.label_selector = selector, .limit = 1}));
+    version = page.resource_version;
+  }
+  return api_.Watch(resource, ns_, {.label_selector = selector, .resource_version = version});
 }
 
 void Watches::Follow(kube::WatchStream& stream, bool events, std::string& version) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/mutex.h"
@@ -17,10 +18,11 @@ namespace trainyard::dashboard {
 
 class Watches {
  public:
-  // Called on threads of its own. All that is there already is told of first.
+  // Called on threads of its own.
   struct Listener {
-    std::function<void()> changed;
-    std::function<void(const Document& event)> event;
+    std::function<void()> changed;                     // also when it begins to watch
+    std::function<void(const Document& event)> event;  // those that are there already first
+    std::function<void()> events_listed;               // these were told of, or cannot be had
   };
   // The API and the clock outlive it. "": all namespaces.
   Watches(kube::Api& api, Clock& clock, std::string ns, Listener listener);
@@ -31,6 +33,10 @@ class Watches {
  private:
   void Begin(const kube::Resource& resource, const std::string& selector = "");
   void Run(const kube::Resource& resource, const std::string& selector, Alarm& alarm);
+  // From the version on; if there is none, from what is there now, and of events all of that is told of
+  // first.
+  absl::StatusOr<std::unique_ptr<kube::WatchStream>> Open(const kube::Resource& resource,
+                                                          const std::string& selector, std::string& version);
   // Until the stream ends or breaks.
   void Follow(kube::WatchStream& stream, bool events, std::string& version);
   bool stopping() const;
