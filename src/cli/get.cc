@@ -116,7 +116,7 @@ class Get final : public Command {
 
   absl::Status Watch(JobsClient& client, std::map<std::string, std::string>& seen,
                      const EndingSignals& signals) const {
-    view::JobChanges changes(client.transport(), Clock::System(), filter_.ns, filter_.kinds);
+    view::JobChanges changes(client.api(), Clock::System(), filter_.ns, filter_.kinds);
     while (!signals.AwaitFor(kTick)) {
       if (!changes.Await(absl::ZeroDuration())) continue;
       TY_ASSIGN_OR_RETURN(const std::vector<view::Job> jobs, Read(client));

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "dashboard/watches.h"
 #include "view/parse.h"
 #include "view/reader.h"
+#include "view/watches.h"
 
 namespace trainyard::dashboard {
 namespace {
@@ -107,7 +107,7 @@ Observer::Next Observer::FindNext(SteadyTime now) {
 }
 
 void Observer::Run() {
-  std::unique_ptr<Watches> watches;
+  std::unique_ptr<view::Watches> watches;
   while (true) {
     const SteadyTime now = clock_.Steady();
     const Next next = FindNext(now);
@@ -125,21 +125,21 @@ void Observer::Run() {
   }
 }
 
-std::unique_ptr<Watches> Observer::BeginWatching() {
+std::unique_ptr<view::Watches> Observer::BeginWatching() {
   {
     const MutexLock lock(mu_);
     attended_since_ = clock_.Now();
   }
-  return std::make_unique<Watches>(
-      api_, clock_, options_.ns,
-      Watches::Listener{.changed = [this] { MarkChanged(); },
-                        .event = [this](const Document& event) { TakeEvent(event); },
-                        .events_listed =
-                            [this] {
-                              const MutexLock lock(mu_);
-                              events_listed_ = true;
-                              looked_on_.SignalAll();
-                            }});
+  return std::make_unique<view::Watches>(
+      api_, clock_, view::Watches::Scope{.ns = options_.ns, .pods = true},
+      view::Watches::Listener{.changed = [this] { MarkChanged(); },
+                              .event = [this](const Document& event) { TakeEvent(event); },
+                              .events_listed =
+                                  [this] {
+                                    const MutexLock lock(mu_);
+                                    events_listed_ = true;
+                                    looked_on_.SignalAll();
+                                  }});
 }
 
 void Observer::TakeEvent(const Document& object) {

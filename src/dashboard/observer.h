@@ -25,9 +25,11 @@
 #include "kube/api.h"
 #include "view/job.h"
 
-namespace trainyard::dashboard {
-
+namespace trainyard::view {
 class Watches;
+}
+
+namespace trainyard::dashboard {
 
 struct SeenJob {
   view::Job job;  // without its object and what it tells
@@ -79,7 +81,7 @@ class Observer {
   void MarkChanged();
   void TakeEvent(const Document& object);
   void TakeSample(bool attended);
-  std::unique_ptr<Watches> BeginWatching();
+  std::unique_ptr<view::Watches> BeginWatching();
   // What is to be done next, and when.
   struct Next {
     bool stopping = false;

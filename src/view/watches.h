@@ -13,19 +13,26 @@
 #include "base/document.h"
 #include "base/mutex.h"
 #include "kube/api.h"
+#include "view/job.h"
 
-namespace trainyard::dashboard {
+namespace trainyard::view {
 
 class Watches {
  public:
   // Called on threads of its own.
   struct Listener {
-    std::function<void()> changed;                     // also when it begins to watch
-    std::function<void(const Document& event)> event;  // those that are there already first
-    std::function<void()> events_listed;               // these were told of, or cannot be had
+    std::function<void()> changed;  // also when it begins to watch
+    // Those that are there already first. None: nobody is interested in events.
+    std::function<void(const Document& event)> event;
+    std::function<void()> events_listed;  // these were told of, or cannot be had
   };
-  // The API and the clock outlive it. "": all namespaces.
-  Watches(kube::Api& api, Clock& clock, std::string ns, Listener listener);
+  struct Scope {
+    std::string ns;           // "": all
+    std::vector<Kind> kinds;  // none: all
+    bool pods = false;        // also when any pod changes, and not only what jobs tell of theirs
+  };
+  // The API and the clock outlive it.
+  Watches(kube::Api& api, Clock& clock, Scope scope, Listener listener);
   ~Watches();
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
@@ -43,7 +50,7 @@ class Watches {
 
   kube::Api& api_;
   Clock& clock_;
-  const std::string ns_;
+  const Scope scope_;
   const Listener listener_;
   mutable Mutex mu_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
@@ -52,4 +59,4 @@ class Watches {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace trainyard::dashboard
+}  // namespace trainyard::view

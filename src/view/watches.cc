@@ -1,13 +1,13 @@
-#include "dashboard/watches.h"
+#include "view/watches.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "kube/error.h"
-#include "view/job.h"
 
-namespace trainyard::dashboard {
+namespace trainyard::view {
 namespace {
 
 constexpr absl::Duration kBetweenTries = absl::Seconds(5);
@@ -18,14 +18,21 @@ bool IsEvents(const kube::Resource& resource) { return resource.plural == kube::
 
 }  // namespace
 
-Watches::Watches(kube::Api& api, Clock& clock, std::string ns, Listener listener)
-    : api_(api), clock_(clock), ns_(std::move(ns)), listener_(std::move(listener)) {
-  for (const view::Kind kind : {view::Kind::kTfJob, view::Kind::kAiTrainingJob})
-    Begin(view::FactsOf(kind).resource);
-  for (const view::Kind kind : {view::Kind::kElastic, view::Kind::kTask})
-    Begin(kube::Resource::ConfigMaps(), std::string(view::FactsOf(kind).job_label));
-  Begin(kube::Resource::Pods());
-  Begin(kube::Resource::Events());
+Watches::Watches(kube::Api& api, Clock& clock, Scope scope, Listener listener)
+    : api_(api), clock_(clock), scope_(std::move(scope)), listener_(std::move(listener)) {
+  for (const Kind kind : kKinds) {
+    if (!scope_.kinds.empty() && std::ranges::find(scope_.kinds, kind) == scope_.kinds.end()) continue;
+    const KindFacts& facts = FactsOf(kind);
+    if (kind != Kind::kElastic) {
+      Begin(facts.resource, std::string(facts.object_selector));
+      continue;
+    }
+    // What its master tells is beside the master's pod.
+    Begin(kube::Resource::ConfigMaps(), std::string(facts.job_label));
+    if (!scope_.pods) Begin(facts.resource, std::string(facts.object_selector));
+  }
+  if (scope_.pods) Begin(kube::Resource::Pods());
+  if (listener_.event) Begin(kube::Resource::Events());
 }
 
 Watches::~Watches() {
@@ -57,7 +64,7 @@ void Watches::Run(const kube::Resource& resource, const std::string& selector, A
   bool listed = false;
   while (!stopping()) {
     auto stream = Open(resource, selector, version);
-    if (events && !std::exchange(listed, true)) listener_.events_listed();
+    if (events && !std::exchange(listed, true) && listener_.events_listed) listener_.events_listed();
     if (stream.ok()) {
       {
         const MutexLock lock(mu_);
@@ -72,7 +79,7 @@ void Watches::Run(const kube::Resource& resource, const std::string& selector, A
       version.clear();
       // A kind that the cluster does not know is no trouble; what may not be seen is.
       if (!kube::IsNotFound(stream.status()) && !std::exchange(told, true))
-        log::Warn("the dashboard cannot watch", {{"what", resource.plural}, {"error", stream.status()}});
+        log::Warn("cannot watch", {{"what", resource.plural}, {"error", stream.status()}});
     }
     const SteadyTime again = clock_.Steady() + (stream.ok() ? kBeforeResuming : kBetweenTries);
     while (!stopping() && clock_.Steady() < again) alarm.WaitUntil(again);
@@ -83,17 +90,17 @@ absl::StatusOr<std::unique_ptr<kube::WatchStream>> Watches::Open(const kube::Res
                                                                  const std::string& selector,
                                                                  std::string& version) {
   if (version.empty() && IsEvents(resource)) {
-    TY_ASSIGN_OR_RETURN(const kube::ListPage page, api_.ListAll(resource, ns_, {}));
+    TY_ASSIGN_OR_RETURN(const kube::ListPage page, api_.ListAll(resource, scope_.ns, {}));
     for (const std::string& item : page.items) {
       if (const auto event = ParseJson(item); event.ok()) listener_.event(*event);
     }
     version = page.resource_version;
   } else if (version.empty()) {
     TY_ASSIGN_OR_RETURN(const kube::ListPage page,
-                        api_.List(resource, ns_, {.label_selector = selector, .limit = 1}));
+                        api_.List(resource, scope_.ns, {.label_selector = selector, .limit = 1}));
     version = page.resource_version;
   }
-  return api_.Watch(resource, ns_, {.label_selector = selector, .resource_version = version});
+  return api_.Watch(resource, scope_.ns, {.label_selector = selector, .resource_version = version});
 }
 
 void Watches::Follow(kube::WatchStream& stream, bool events, std::string& version) {
@@ -114,4 +121,4 @@ void Watches::Follow(kube::WatchStream& stream, bool events, std::string& versio
   }
 }
 
-}  // namespace trainyard::dashboard
+}  // namespace trainyard::view
