@@ -6,6 +6,8 @@ import re
 import subprocess
 import unittest
 
+import yaml
+
 import cases
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -14,6 +16,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 def read(*names):
     with open(os.path.join(ROOT, *names), encoding="utf-8") as file:
         return file.read()
+
+
+def documents():
+    """Every text for people, by its path from the root."""
+    found = [path for pattern in ("*.md", "docs/**/*.md", "examples/*/README.md")
+             for path in glob.glob(os.path.join(ROOT, pattern), recursive=True)]
+    return sorted(os.path.relpath(path, ROOT) for path in found)
+
+
+def slug(title):
+    """The name of a heading within its page, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 class DocsTest(unittest.TestCase):
@@ -33,11 +47,8 @@ class DocsTest(unittest.TestCase):
     def test_every_command_that_is_told_exists_with_its_flags(self):
         checked = 0
         known = {}
-        for path in [os.path.join(ROOT, "README.md"), *glob.glob(os.path.join(ROOT, "docs", "*.md")),
-                     *glob.glob(os.path.join(ROOT, "examples", "*", "README.md"))]:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-            for block in re.findall(r"```(?:sh|console)\n(.*?)```", text, re.S):
+        for path in documents():
+            for block in re.findall(r"```(?:sh|console)\n(.*?)```", read(path), re.S):
                 for line in block.replace("\\\n", " ").splitlines():
                     match = re.match(r"(?:\$ )?(?:\S*/)?trainyard ((?:[a-z][a-z-]*(?: |$))+)(.*)", line)
                     if not match:
@@ -51,6 +62,42 @@ class DocsTest(unittest.TestCase):
                         self.assertIn(flag, help_text, "%s: %s" % (path, line))
                     checked += 1
         self.assertGreater(checked, 40)
+
+    def test_the_reference_is_what_the_definitions_say(self):
+        done = subprocess.run([os.path.join(ROOT, "scripts", "reference"), "--check"], capture_output=True, text=True, check=False,
+                              timeout=30)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_every_metric_is_told_and_no_other(self):
+        there = set(re.findall(r'"(trainyard_[a-z_]+)"', read("src", "operator", "metrics.cc")))
+        told = set(re.findall(r"trainyard_[a-z_]+", read("docs", "operations.md")))
+        self.assertEqual({re.sub("_(bucket|sum|count)$", "", name) for name in told}, there)
+
+    def test_alerts_are_rules_that_prometheus_reads(self):
+        blocks = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", read("docs", "operations.md"), re.S)]
+        rules = [rule for block in blocks for group in block.get("groups", []) for rule in group["rules"]]
+        self.assertGreater(len(rules), 5)
+        for rule in rules:
+            self.assertLessEqual(set(rule), {"alert", "expr", "for", "labels", "annotations"}, rule)
+            self.assertRegex(rule["alert"], r"^Trainyard[A-Za-z]+$")
+            self.assertIn("trainyard_", rule["expr"])
+            self.assertEqual(rule["expr"].count("("), rule["expr"].count(")"), rule["expr"])
+            self.assertTrue(rule["annotations"]["summary"])
+
+    def test_every_link_leads_somewhere(self):
+        checked = 0
+        for path in documents():
+            text = re.sub(r"```.*?```", "", read(path), flags=re.S)
+            for target in re.findall(r"\]\(([^)\s]+)\)", text):
+                if target.startswith(("http:", "https:")):
+                    continue
+                name, _, anchor = target.partition("#")
+                there = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+                self.assertTrue(os.path.exists(os.path.join(ROOT, there)), "%s: %s" % (path, target))
+                if anchor:
+                    self.assertIn(anchor, [slug(title) for title in re.findall(r"^#+ (.*)", read(there), re.M)], "%s: %s" % (path, target))
+                checked += 1
+        self.assertGreater(checked, 60)
 
     @staticmethod
     def help(known, words):
