@@ -45,18 +45,19 @@ def main(arguments: list[str]) -> int:
     except Error as error:
         sys.stdout.flush()  # what the model printed comes before, not behind
         print(error, file=sys.stderr)
-        tell_kubelet(str(error))
+        if not arguments:  # else it is a user's command, and no worker in a pod of its own
+            tell_kubelet(str(error))
         return 1
     except Exception as error:  # the user's code, outside of any task
         sys.stdout.flush()
-        tell_kubelet(f"{type(error).__name__}: {error}")
+        if not arguments:
+            tell_kubelet(f"{type(error).__name__}: {error}")
         raise
 
 
 def tell_kubelet(message: str) -> None:
-    """What the pod's status says of its end, where there is somebody who reads it."""
+    """What the pod's status says of its end, where there is somebody who reads it. Where there is no log, none is made."""
     try:
-        # Where there is none, none is made: the command that compiles a model runs on the user's own machine.
         with open(os.open("/dev/termination-log", os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8",
                   errors="replace") as log:
             log.write(message)
