@@ -14,6 +14,7 @@ comment before a block, which nobody sees who reads the document, says what a te
   serves TEXT          runs beside the others from when it has printed this to the end of the document
   with ARGUMENTS       is run with these arguments too
   let WORD = WORDS     the word is replaced; what a reader has to fill in
+  long                 takes longer than others: is begun first (file)
   ports N...           these ports are replaced by free ones (file)
   by FILE: TEXT        another test runs it: the file has this text, which is part of the command
   check: COMMANDS      cannot be run here; this is run in its place, and it is counted so
@@ -159,13 +160,13 @@ class Shell:
     def run(self, text, until=None, serves=None, patience=PATIENCE):
         """Exit code (None: it was ended when it had printed `until`) and output."""
         self.number += 1
+        before = set(self.children())
         path = os.path.join(self.folder, ".run", "out-%d" % self.number)
         tail = " &" if serves else ""
         self.process.stdin.write("{ %s\n} >'%s' 2>&1 </dev/null 200>&-%s\necho $? >&200\n" % (text, path, tail))
         self.process.stdin.flush()
         answer = []
         reader = threading.Thread(target=lambda: answer.append(self.status.readline()), daemon=True)
-        before = set(self.children())
         reader.start()
         end = time.monotonic() + patience
         while reader.is_alive():
@@ -229,7 +230,7 @@ class Document:
     def __init__(self, root, name, shell, real_env=None):
         self.root, self.name, self.shell, self.real_env = root, name, shell, real_env
         self.counts = {"run": 0, "by another test": 0, "checked only": 0, "compiled or parsed": 0}
-        self.failures, self.notes, self.compared = [], [], 0
+        self.failures, self.notes, self.compared, self.seconds = [], [], 0, 0
         with open(os.path.join(root, name), encoding="utf-8") as file:
             self.blocks, self.of_file = parse(file.read())
         self.replaced = {}
@@ -238,6 +239,7 @@ class Document:
                 self.replaced.update((port, str(free_port())) for port in order.rest.split())
 
     def run(self):
+        begin = time.monotonic()
         try:
             for order in self.of_file:
                 if order.verb == "before" and order.selector is None:
@@ -249,6 +251,7 @@ class Document:
                     self.prepare(order.rest, "the document")
         except (AssertionError, Stuck) as error:
             self.failures.append("%s: %s" % (self.name, error))
+        self.seconds = time.monotonic() - begin
         return self
 
     def prepare(self, text, where):

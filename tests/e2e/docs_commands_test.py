@@ -61,15 +61,15 @@ class Scratch:
 
 
 def real_environment():
-    """Where a real API server is, if somebody has given one."""
-    given = os.environ.get("TRAINYARD_TEST_KUBECONFIG")
-    if given:
-        return {"KUBECONFIG": given}
+    """Where a real API server is, if there is one to start: documents delete what they have deployed, and more, so no cluster will do."""
     return {"KUBECONFIG": cases.shared_real_server().kubeconfig} if assets() else None
 
 
 def size(name):
-    return sum(len(block.commands()) for block in parse(read(name))[0] if block.language in ("console", "sh"))
+    """How long it will take, roughly: the longest go first."""
+    blocks, orders = parse(read(name))
+    return (any(order.verb == "long" for order in orders),
+            sum(len(block.commands()) for block in blocks if block.language in ("console", "sh")))
 
 
 def run(name, real):
@@ -97,15 +97,15 @@ class DocsCommandsTest(unittest.TestCase):
         names = [name for name in documents() if not wanted or name in wanted.split(",")]
         real = real_environment()
         with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-            done = list(pool.map(lambda name: run(name, real), sorted(names, key=size, reverse=True)))  # the longest first
+            done = list(pool.map(lambda name: run(name, real), sorted(names, key=size, reverse=True)))
         total = {}
         for document in done:
             for what, count in document.counts.items():
                 total[what] = total.get(what, 0) + count
             if any(document.counts.values()):
-                print("%-36s %s; %d lines of output compared" % (
+                print("%-36s %s; %d lines of output compared; %d s" % (
                     document.name, ", ".join("%d %s" % (count, what) for what, count in document.counts.items() if count),
-                    document.compared), file=sys.stderr)
+                    document.compared, document.seconds), file=sys.stderr)
         notes = [note for document in done for note in document.notes]
         print("%d documents: %s" % (len(done), ", ".join("%d %s" % (count, what) for what, count in total.items())), file=sys.stderr)
         for note in notes:
