@@ -25,6 +25,7 @@ class LocalCluster {
   ~LocalCluster();  // ends it and all that it runs, and removes its folder
 
   const HttpsTarget& target() const { return target_; }
+  const std::string& home() const { return home_; }
   std::string kubeconfig() const { return home_ + "/kubeconfig"; }
   absl::Duration start_time() const { return start_time_; }  // from nothing to that answer
   // What is resident in memory now, in MiB.

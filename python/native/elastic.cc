@@ -14,6 +14,7 @@
 #include "graph/ir/codec.h"
 #include "graph/pass/halves.h"
 #include "master/data.h"
+#include "master/worker/read_desk.h"
 #include "master/worker/trainer.h"
 #include "module.h"
 
@@ -59,6 +60,8 @@ class ElasticWorker {
   }
   ~ElasticWorker() {
     const py::gil_scoped_release unlocked;
+    trainer_->Stop();  // first: what is not read now is given back, and has not failed
+    desk_->Close();
     trainer_.reset();
   }
 
@@ -68,13 +71,36 @@ class ElasticWorker {
   void Start() {
     const py::gil_scoped_release unlocked;
     const master::JobSpec& job = trainer_->job();
+    if (!job.data_reader.empty()) {
+      trainer_->Start([this](const tasks::Task& task, tasks::Range range) { return AskFor(task, range); });
+      return;
+    }
     const data::OpenOptions options = Take(master::DataOptionsOf(job));
-    for (const auto& [kind, sources] : {std::pair(tasks::Kind::kTraining, &job.training_data),
-                                        std::pair(tasks::Kind::kEvaluation, &job.validation_data),
-                                        std::pair(tasks::Kind::kPrediction, &job.prediction_data)}) {
-      if (!sources->empty()) readers_[kind] = Take(master::RecordReader::Open(*sources, options));
+    for (const tasks::Kind kind :
+         {tasks::Kind::kTraining, tasks::Kind::kEvaluation, tasks::Kind::kPrediction}) {
+      const master::DataSources& sources = master::SourcesOf(job, kind);
+      if (!sources.empty()) readers_[kind] = Take(master::RecordReader::Open(sources, options));
     }
     trainer_->Start([this](const tasks::Task& task, tasks::Range range) { return Load(task, range); });
+  }
+
+  // Of a job whose model reads its data: ticket, kind, the records' numbers, and tickets whose records nobody
+  // needs.
+  using ReadTuple =
+      std::tuple<master::ReadTicket, std::string, std::vector<std::int64_t>, std::vector<master::ReadTicket>>;
+  std::optional<ReadTuple> NextRead() {
+    const py::gil_scoped_release unlocked;
+    std::optional<master::ReadRequest> request = desk_->Next();
+    if (!request) return std::nullopt;
+    return ReadTuple{request->ticket, std::string(tasks::Name(request->kind)), std::move(request->numbers),
+                     std::move(request->forgotten)};
+  }
+  void AnswerRead(master::ReadTicket ticket, const std::string& error) {
+    const py::gil_scoped_release unlocked;
+    desk_->Answer(ticket, error.empty() ? absl::OkStatus() : absl::InvalidArgumentError(error));
+  }
+  static master::ReadTicket TicketOf(const Batch& batch) {
+    return *static_cast<const master::ReadTicket*>(batch.content.get());
   }
 
   std::shared_ptr<Batch> Next() {
@@ -152,6 +178,7 @@ class ElasticWorker {
   void Stop() {
     const py::gil_scoped_release unlocked;
     trainer_->Stop();
+    desk_->Close();
   }
   std::string PredictionFile(const Batch& batch) const {
     return master::PredictionFile(trainer_->job(), batch.task);
@@ -166,7 +193,18 @@ class ElasticWorker {
     return std::static_pointer_cast<void>(std::make_shared<Records>(*std::move(records)));
   }
 
+  absl::StatusOr<std::shared_ptr<void>> AskFor(const tasks::Task& task, tasks::Range range) {
+    const master::JobSpec& job = trainer_->job();
+    const absl::StatusOr<std::int64_t> count = master::CountRecordsOf(job, task.kind);
+    if (!count.ok()) return count.status();
+    absl::StatusOr<std::shared_ptr<const master::ReadTicket>> ticket =
+        desk_->Ask(task.kind, master::NumbersOf(job, task, range, *count));
+    if (!ticket.ok()) return ticket.status();
+    return std::static_pointer_cast<void>(std::const_pointer_cast<master::ReadTicket>(*std::move(ticket)));
+  }
+
   std::map<tasks::Kind, std::unique_ptr<master::RecordReader>> readers_;
+  const std::shared_ptr<master::ReadDesk> desk_ = master::ReadDesk::Open();
   std::unique_ptr<master::WorkerTrainer> trainer_;
 };
 
@@ -214,6 +252,9 @@ void AddElastic(py::module_& module) {
       .def_property_readonly("index", &ElasticWorker::index)
       .def("start", &ElasticWorker::Start)
       .def("next", &ElasticWorker::Next)
+      .def("next_read", &ElasticWorker::NextRead)
+      .def("answer_read", &ElasticWorker::AnswerRead)
+      .def_static("ticket", &ElasticWorker::TicketOf)
       .def("offer", &ElasticWorker::Offer)
       .def("pull", &ElasticWorker::Pull)
       .def("push", &ElasticWorker::Push)

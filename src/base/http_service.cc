@@ -312,6 +312,7 @@ class MicroService final : public HttpService {
     for (;;) {
       {
         const MutexLock lock(mu_);
+        while (!stopping_ && exchanges_.empty()) changed_.Wait(mu_);
         if (!stopping_) changed_.WaitUntil(mu_, Clock::System().Steady() + kLookEvery);
         if (stopping_) return;
       }

@@ -1,5 +1,6 @@
 #include "cli/cluster_common.h"
 
+#include "base/access.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/status.h"
@@ -26,6 +27,19 @@ absl::StatusOr<local::Home> HomeFlag::Open() const {
 std::string ReadDashboardUrl(const local::Home& home) {
   constexpr std::size_t kMostBytes = 4096;
   return ReadFile(home.Dashboard(), kMostBytes).value_or("");
+}
+
+DashboardPlace ParseDashboardUrl(std::string_view url) {
+  constexpr std::string_view kToken = "/?token=";
+  const std::size_t path = url.find(kToken);
+  if (path == std::string_view::npos) return {};
+  const std::string_view address = url.substr(0, path);
+  DashboardPlace place;
+  if (const auto port = ParseNumber<std::uint16_t>(address.substr(address.rfind(':') + 1)))
+    place.port = *port;
+  const std::string_view token = url.substr(path + kToken.size());
+  if (CheckToken(token).ok()) place.token = token;
+  return place;
 }
 
 absl::StatusOr<ClusterClient> ClusterClient::Connect(const local::Home& home) {

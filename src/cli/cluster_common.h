@@ -1,8 +1,10 @@
 // What the commands for the embedded cluster share: which home, and a way to its API server.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "cli/command.h"
@@ -24,6 +26,12 @@ class HomeFlag {
 
 // Where the dashboard of the cluster that runs on the home is, with its token; "": it has none.
 std::string ReadDashboardUrl(const local::Home& home);
+// Of what ReadDashboardUrl() gives; nothing of what is not as it should be.
+struct DashboardPlace {
+  std::uint16_t port = 0;
+  std::string token;
+};
+DashboardPlace ParseDashboardUrl(std::string_view url);
 
 // A client of the cluster that runs on the home.
 class ClusterClient {

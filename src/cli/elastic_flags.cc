@@ -1,17 +1,14 @@
 #include "cli/elastic_flags.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 
 #include "base/base64.h"
 #include "base/files.h"
-#include "base/ids.h"
-#include "base/process.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/client_flags.h"
+#include "cli/compiled_model.h"
 #include "client/job_names.h"
 #include "kube/names.h"
 #include "master/program_file.h"
@@ -19,42 +16,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr std::size_t kMostModelBytes = std::size_t{16} << 20;
 constexpr std::size_t kNumbers = 32;  // more than there are
-constexpr int kSuffixLength = 5;
-
-// The folder of the Python package that was built with this program, if it is there.
-std::string PackageFolder() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path folder = self.parent_path().parent_path() / "python";
-  return std::filesystem::exists(folder / "trainyard", error) ? folder.string() : "";
-}
-
-std::string Absolute(std::string_view path) {
-  std::error_code error;
-  return std::filesystem::absolute(path, error).lexically_normal().string();
-}
-
-// Each of the paths, as every process on this machine finds it.
-std::string AbsoluteList(const std::string& list) {
-  std::string out;
-  for (const std::string_view path : Split(std::string_view(list), ','))
-    StrAppend(out, out.empty() ? "" : ",", path.empty() ? std::string() : Absolute(path));
-  return out;
-}
-
-absl::StatusOr<std::map<std::string, std::string>> Pairs(std::string_view flag,
-                                                         const std::vector<std::string>& texts) {
-  std::map<std::string, std::string> pairs;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return UsageError(StrCat(flag, " must be NAME=VALUE, and is '", Escaped(text), "'"));
-    pairs[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return pairs;
-}
 
 }  // namespace
 
@@ -71,7 +33,7 @@ void ElasticFlags::Declare(Flags& flags) {
   if (spec_.kind == master::JobKind::kTrain) DeclareLearning(flags);
   DeclareResults(flags);
   DeclareWorkers(flags);
-  DeclareCluster(flags);
+  DeclarePlace(flags);
 }
 
 void ElasticFlags::DeclareModel(Flags& flags) {
@@ -126,6 +88,19 @@ void ElasticFlags::DeclareData(Flags& flags) {
                  .help = StrCat("Files, globs or a folder", together),
                  .group = group},
                 prediction_);
+  }
+  flags.Text(
+      {.name = "--data-reader",
+       .value = "NAME",
+       .help = "The model's function that makes a reader of each PATH, whatever that is (record files)",
+       .group = group},
+      spec_.data_reader);
+  const std::string unseen = "How many there are, where only workers see them (the reader is asked)";
+  if (spec_.kind == master::JobKind::kTrain) number("--training-records", unseen, spec_.training_records);
+  if (spec_.kind != master::JobKind::kPredict) {
+    number("--validation-records", unseen, spec_.validation_records);
+  } else {
+    number("--prediction-records", unseen, spec_.prediction_records);
   }
   flags.Text({.name = "--data-format",
               .value = "FORMAT",
@@ -280,46 +255,20 @@ void ElasticFlags::DeclareWorkers(Flags& flags) {
               env_);
 }
 
-void ElasticFlags::DeclareCluster(Flags& flags) {
+void ElasticFlags::DeclarePlace(Flags& flags) {
   const std::string group = "Cluster";
   flags.Text({.name = "--name",
               .value = "NAME",
               .help = "The job's (the model's, and some letters)",
               .group = group},
              spec_.name);
-  flags.Text({.name = "--kubeconfig",
-              .value = "FILE",
-              .help = "Which cluster ($KUBECONFIG, ~/.kube/config, or the embedded one)",
-              .everywhere = true,
-              .group = group},
-             cluster_.kubeconfig);
-  flags.Text({.name = "--context",
-              .value = "NAME",
-              .help = "Which of the kubeconfig's contexts",
-              .everywhere = true,
-              .group = group},
-             cluster_.context);
-  flags.Text({.name = "-n,--namespace",
-              .value = "NAME",
-              .help = "Where in the cluster (the context's)",
-              .everywhere = true,
-              .group = group},
-             cluster_.ns);
-  flags.Text({.name = "--image",
-              .value = "IMAGE",
-              .help = "Has the program trainyard, and what the model needs (trainyard)",
-              .group = group},
-             cluster_.image);
+  DeclareCluster(flags, cluster_);
+  DeclarePods(flags, cluster_);
   flags.Text({.name = "--image-pull-policy",
               .value = "POLICY",
               .help = "Always, IfNotPresent or Never",
               .group = group},
              image_pull_policy_);
-  flags.Text({.name = "--storage",
-              .value = "WHERE",
-              .help = "A folder that all nodes see, or claim:NAME (what the nodes say)",
-              .group = group},
-             cluster_.storage);
   flags.Text({.name = "--store",
               .value = "URL",
               .help = "Where the task queue is kept, as etcd://HOST:PORT (the storage)",
@@ -364,59 +313,6 @@ absl::Status ElasticFlags::TakeNumbers() {
   return absl::OkStatus();
 }
 
-std::string ElasticFlags::DefaultName() const {
-  std::string stem = std::filesystem::path(model_).stem().string();
-  if (stem == "model") stem = std::filesystem::path(Absolute(model_)).parent_path().filename().string();
-  std::string name;
-  for (const unsigned char c : stem) name += std::isalnum(c) != 0 ? static_cast<char>(std::tolower(c)) : '-';
-  while (!name.empty() &&
-         (name.front() == '-' || std::isdigit(static_cast<unsigned char>(name.front())) != 0))
-    name.erase(0, 1);
-  return StrCat(name.empty() ? "job" : name.substr(0, 40), "-", IdSource::Random().Suffix(kSuffixLength));
-}
-
-// Has Python turn the model's net into a program. Empty: it has none, its functions are run by the workers.
-absl::StatusOr<std::string> ElasticFlags::Compile() const {
-  std::string folder = (std::filesystem::temp_directory_path() / "trainyard-model-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) return ErrnoStatus(errno, "cannot make a folder for the model");
-  struct Removed {
-    const std::string& folder;
-    ~Removed() {
-      std::error_code error;
-      std::filesystem::remove_all(folder, error);
-    }
-  } const removed{folder};
-  const std::string out = folder + "/program";
-  const std::string errors = folder + "/errors";
-  std::vector<std::pair<std::string, std::string>> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string_view::npos && text.substr(0, equals) != "PYTHONPATH")
-      environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  const char* const before = std::getenv("PYTHONPATH");
-  environment.emplace_back("PYTHONPATH", StrCat(PackageFolder(), ":", before == nullptr ? "" : before));
-  environment.emplace_back("TRAINYARD_JOB_SPEC", master::Print(spec_));
-  TY_ASSIGN_OR_RETURN(Child child,
-                      Child::Spawn({.argv = {python_, "-m", "trainyard.elastic", "compile", model_, out},
-                                    .env = std::move(environment),
-                                    .stdout_path = errors,
-                                    .stderr_path = errors}));
-  TY_ASSIGN_OR_RETURN(const ExitStatus ended, child.Wait());
-  if (ShellCode(ended) != 0) {
-    const auto said = ReadFile(errors, kMostModelBytes);
-    std::string last = said.ok() ? *said : "";
-    while (last.ends_with('\n')) last.pop_back();
-    if (const std::size_t line = last.rfind('\n'); line != std::string::npos) last.erase(0, line + 1);
-    return absl::InvalidArgumentError(
-        StrCat("the model ", model_, " cannot be used: ", last.empty() ? PrintExit(ended) : last));
-  }
-  std::error_code error;
-  if (!std::filesystem::exists(out, error)) return std::string();
-  return ReadFile(out, kMostModelBytes);
-}
-
 absl::Status ElasticFlags::TakeModel(client::ElasticSettings& settings) {
   TY_ASSIGN_OR_RETURN(std::string text, ReadFile(model_, kMostModelBytes));
   if (!model_.ends_with(".py")) {
@@ -425,21 +321,28 @@ absl::Status ElasticFlags::TakeModel(client::ElasticSettings& settings) {
     spec_.program = EncodeBase64(text);
     return absl::OkStatus();
   }
-  spec_.model = Absolute(model_);
-  TY_ASSIGN_OR_RETURN(const std::string program, Compile());
-  if (program.empty()) {
+  spec_.model = AbsolutePath(model_);
+  TY_ASSIGN_OR_RETURN(const CompiledModel compiled, CompileModel(python_, model_, spec_));
+  if (compiled.program.empty()) {
     settings.model_text = std::move(text);
   } else {
-    spec_.program = EncodeBase64(program);
+    spec_.program = EncodeBase64(compiled.program);
+  }
+  for (const auto& [found, told] : {std::pair(compiled.training_records, &spec_.training_records),
+                                    std::pair(compiled.validation_records, &spec_.validation_records),
+                                    std::pair(compiled.prediction_records, &spec_.prediction_records)}) {
+    if (*told == 0) *told = found;
   }
   return absl::OkStatus();
 }
 
 void ElasticFlags::TakeData() {
+  if (!spec_.data_reader.empty()) spec_.folder = AbsolutePath(".");
   for (const auto& [given, sources] :
        {std::pair(&training_, &spec_.training_data), std::pair(&validation_, &spec_.validation_data),
         std::pair(&prediction_, &spec_.prediction_data)}) {
-    for (const std::string& source : *given) sources->push_back(AbsoluteList(source));
+    for (const std::string& source : *given)
+      sources->push_back(spec_.data_reader.empty() ? AbsolutePaths(source) : source);
   }
 }
 
@@ -452,7 +355,7 @@ absl::Status ElasticFlags::TakeDataOfProgram() {
   for (const graph::Op& op : programs.main.main().ops) {
     if (op.type != "read") continue;
     for (const std::string& source : op.StringList("sources"))
-      spec_.training_data.push_back(AbsoluteList(source));
+      spec_.training_data.push_back(AbsolutePaths(source));
     if (spec_.data_format == "auto") spec_.data_format = op.String("format");
     spec_.skip_header |= op.Bool("skip_header");
   }
@@ -461,7 +364,7 @@ absl::Status ElasticFlags::TakeDataOfProgram() {
 
 absl::Status ElasticFlags::CheckWithoutModel() {
   if (model_.empty()) return UsageError("--model is missing: a file of Python, or a program that was saved");
-  if (spec_.name.empty()) spec_.name = DefaultName();
+  if (spec_.name.empty()) spec_.name = NameOfModel(model_);
   if (const std::string_view problem = kube::FindDns1123SubdomainProblem(spec_.name);
       !problem.empty() || spec_.name.size() > 50)
     return UsageError(StrCat("--name: '", Escaped(spec_.name),
@@ -477,6 +380,11 @@ absl::Status ElasticFlags::CheckWithoutModel() {
   rest.model = model_;
   // A program may name its data itself.
   if (rest.kind == master::JobKind::kTrain && rest.training_data.empty()) rest.training_data = {"its own"};
+  // And its reader is asked later how many records there are.
+  for (std::int64_t* const records :
+       {&rest.training_records, &rest.validation_records, &rest.prediction_records}) {
+    if (!rest.data_reader.empty() && *records == 0) *records = 1;
+  }
   const absl::Status valid = master::Validate(rest);
   return valid.ok() ? valid : UsageError(Message(valid));
 }
@@ -485,14 +393,14 @@ absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
   client::ElasticSettings settings;
   TY_RETURN_IF_ERROR(TakeNumbers());
   TakeData();
-  TY_ASSIGN_OR_RETURN(spec_.params, Pairs("--param", params_));
-  TY_ASSIGN_OR_RETURN(settings.env, Pairs("--env", env_));
+  TY_ASSIGN_OR_RETURN(spec_.params, ParsePairs("--param", params_));
+  TY_ASSIGN_OR_RETURN(settings.env, ParsePairs("--env", env_));
   // Before the model is looked at, which takes its time, and may stumble over the same mistakes.
   TY_RETURN_IF_ERROR(CheckWithoutModel());
   TY_RETURN_IF_ERROR(TakeModel(settings));
   TY_RETURN_IF_ERROR(TakeDataOfProgram());
   for (std::string* const path : {&spec_.checkpoint_dir, &spec_.output, &spec_.init_from}) {
-    if (!path->empty()) *path = Absolute(*path);
+    if (!path->empty()) *path = AbsolutePath(*path);
   }
   if (const absl::Status valid = master::Validate(spec_); !valid.ok()) return UsageError(Message(valid));
   settings.spec = spec_;

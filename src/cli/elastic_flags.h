@@ -27,14 +27,12 @@ class ElasticFlags {
   void DeclareLearning(Flags& flags);
   void DeclareResults(Flags& flags);
   void DeclareWorkers(Flags& flags);
-  void DeclareCluster(Flags& flags);
+  void DeclarePlace(Flags& flags);
   absl::Status TakeNumbers();
   absl::Status CheckWithoutModel();
   absl::Status TakeModel(client::ElasticSettings& settings);
   void TakeData();
   absl::Status TakeDataOfProgram();
-  absl::StatusOr<std::string> Compile() const;
-  std::string DefaultName() const;
 
   master::JobSpec spec_;
   client::ClusterOptions cluster_;

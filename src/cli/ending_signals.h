@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include <optional>
+
 #include "absl/time/time.h"
 
 namespace trainyard::cli {
@@ -23,9 +25,12 @@ class EndingSignals {
     ::sigwait(&set_, &signal);
   }
   // The same for no longer than so; whether one came.
-  bool AwaitFor(absl::Duration time) const {
+  bool AwaitFor(absl::Duration time) const { return NextFor(time).has_value(); }
+  // And which.
+  std::optional<int> NextFor(absl::Duration time) const {
     const timespec limit = absl::ToTimespec(time);
-    return ::sigtimedwait(&set_, nullptr, &limit) >= 0;
+    const int signal = ::sigtimedwait(&set_, nullptr, &limit);
+    return signal >= 0 ? std::optional(signal) : std::nullopt;
   }
 
  private:

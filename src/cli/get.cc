@@ -3,7 +3,6 @@
 
 #include <iostream>
 #include <map>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -14,12 +13,13 @@
 #include "cli/jobs_common.h"
 #include "cli/kv_common.h"
 #include "kube/rfc3339.h"
+#include "view/changes.h"
 #include "view/diagnosis.h"
 
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kBetweenLooks = absl::Seconds(1);
+constexpr absl::Duration kTick = absl::Milliseconds(100);  // and no more often is looked again
 
 std::vector<std::string> HeadRow(bool all_namespaces, bool wide) {
   std::vector<std::string> row;
@@ -86,13 +86,7 @@ class Get final : public Command {
     TY_RETURN_IF_ERROR(Show(jobs, *client));
     std::map<std::string, std::string> seen;
     Changed(jobs, seen);
-    while (watch_) {
-      if (signals.AwaitFor(kBetweenLooks)) return absl::OkStatus();
-      TY_ASSIGN_OR_RETURN(jobs, Read(*client));
-      const std::vector<view::Job> changed = Changed(jobs, seen);
-      if (!changed.empty()) TY_RETURN_IF_ERROR(ShowRows(changed, /*head=*/false));
-    }
-    return absl::OkStatus();
+    return watch_ ? Watch(*client, seen, signals) : absl::OkStatus();
   }
 
  private:
@@ -116,6 +110,18 @@ class Get final : public Command {
       for (view::JobName& name : names_) {
         if (!name.kind) name.kind = filter_.kinds.front();
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Watch(JobsClient& client, std::map<std::string, std::string>& seen,
+                     const EndingSignals& signals) const {
+    view::JobChanges changes(client.api(), Clock::System(), filter_.ns, filter_.kinds);
+    while (!signals.AwaitFor(kTick)) {
+      if (!changes.Await(absl::ZeroDuration())) continue;
+      TY_ASSIGN_OR_RETURN(const std::vector<view::Job> jobs, Read(client));
+      const std::vector<view::Job> changed = Changed(jobs, seen);
+      if (!changed.empty()) TY_RETURN_IF_ERROR(ShowRows(changed, /*head=*/false));
     }
     return absl::OkStatus();
   }

@@ -47,6 +47,9 @@ class Apply final : public Command {
                  .help = "A file of objects, in YAML or JSON; - is standard input; may be repeated"},
                 files_);
     flags.Switch({.name = "--dry-run", .help = "Have the server check it, and change nothing"}, dry_run_);
+    flags.Switch(
+        {.name = "--force-conflicts", .help = "Take over fields that somebody else has set otherwise"},
+        force_);
     jobs_.Declare(flags);
   }
 
@@ -115,15 +118,18 @@ class Apply final : public Command {
     const kube::ObjectKey key{resource.namespaced ? ns : "", name};
     const auto before = client.api().Do(kube::ForMetadata(kube::GetOperation(resource, key)));
     if (!before.ok() && !kube::IsNotFound(before.status())) return Annotate(before.status(), client.where());
-    TY_ASSIGN_OR_RETURN(const std::string after, client.api().Patch(resource, key, PrintJson(object),
-                                                                    {.type = kube::PatchType::kApply,
-                                                                     .field_manager = std::string(kManager),
-                                                                     .force = true,
-                                                                     .dry_run = dry_run_}));
+    const auto after = client.api().Patch(resource, key, PrintJson(object),
+                                          {.type = kube::PatchType::kApply,
+                                           .field_manager = std::string(kManager),
+                                           .force = force_,
+                                           .dry_run = dry_run_});
+    if (kube::IsConflict(after.status()) && !force_)
+      return Annotate(after.status(), "somebody else has set it otherwise; --force-conflicts takes it over");
+    TY_RETURN_IF_ERROR(after.status());
     std::string_view what = "created";
     if (before.ok()) {
       const auto old_one = ParseJson(*before);
-      const auto new_one = ParseJson(after);
+      const auto new_one = ParseJson(*after);
       const bool same = old_one.ok() && new_one.ok() &&
                         StringAt(*old_one, {"metadata", "resourceVersion"}) ==
                             StringAt(*new_one, {"metadata", "resourceVersion"});
@@ -136,6 +142,7 @@ class Apply final : public Command {
 
   std::vector<std::string> files_;
   bool dry_run_ = false;
+  bool force_ = false;
   JobsFlags jobs_;
   std::map<std::string, Document> known_;  // by path
 };

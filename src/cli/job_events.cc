@@ -1,6 +1,7 @@
 // trainyard events
 #include <iostream>
-#include <set>
+#include <map>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -11,6 +12,7 @@
 #include "cli/jobs_common.h"
 #include "cli/kv_common.h"
 #include "kube/error.h"
+#include "kube/pod.h"
 #include "view/diagnosis.h"
 #include "view/parse.h"
 
@@ -18,6 +20,32 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
+
+// Whose an event is: asked of its pod, once for each.
+class Belongings {
+ public:
+  Belongings(kube::Api& api, const view::Job& job) : api_(api), job_(job) {}
+  bool Of(const view::Event& event) {
+    if (!event.object.starts_with(kPod)) return view::IsOf(event, job_);
+    const auto [known, is_new] = pods_.try_emplace(event.object, false);
+    if (is_new) known->second = Ask(event);
+    return known->second;
+  }
+
+ private:
+  static constexpr std::string_view kPod = "pod/";
+  bool Ask(const view::Event& event) {
+    const auto text = api_.Get(kube::Resource::Pods(), {job_.ns, event.object.substr(kPod.size())});
+    // It is gone: its name is all that is left of it.
+    if (!text.ok()) return view::IsOf(event, job_);
+    const auto pod = kube::ParsePod(*text);
+    return pod.ok() && view::IsOf(*pod, job_);
+  }
+
+  kube::Api& api_;
+  const view::Job& job_;
+  std::map<std::string, bool> pods_;
+};
 
 class JobEvents final : public Command {
  public:
@@ -67,6 +95,8 @@ class JobEvents final : public Command {
     TY_ASSIGN_OR_RETURN(const kube::ListPage page,
                         client.api().List(kube::Resource::Events(), ns, {.limit = 1}));
     std::string version = page.resource_version;
+    std::optional<Belongings> belongs;
+    if (job) belongs.emplace(client.api(), *job);
     while (true) {
       auto stream = client.api().Watch(kube::Resource::Events(), ns, {.resource_version = version});
       if (!stream.ok()) return Annotate(stream.status(), client.where());
@@ -81,7 +111,7 @@ class JobEvents final : public Command {
         version = std::string(StringAt(*object, {"metadata", "resourceVersion"}));
         if (event->type == kube::WatchEventType::kBookmark || event->type == kube::WatchEventType::kDeleted)
           continue;
-        if (job && !view::IsOf(view::ParseEvent(*object), *job)) continue;
+        if (job && !belongs->Of(view::ParseEvent(*object))) continue;
         std::cout << PrintEventLine(event->object) << std::endl;
         if (!std::cout) return absl::OkStatus();  // nobody reads any more
       }

@@ -24,20 +24,6 @@ void AppendMap(std::string& out, std::string_view title, const std::map<std::str
   for (const auto& [variable, graph] : graphs) StrAppend(out, "  ", variable, "  ", graph, "\n");
 }
 
-std::string Print(const graph::Graph& graph) {
-  std::string out = StrCat("graph ", graph.id, " ", Name(graph.mode));
-  for (const auto& [name, amount] :
-       {std::pair("cpu", &graph.resource.cpu), std::pair("gpu", &graph.resource.gpu),
-        std::pair("mem", &graph.resource.memory)}) {
-    if (!amount->empty()) StrAppend(out, " ", name, "=", *amount);
-  }
-  out += "\n";
-  AppendMap(out, "sends to", graph.send_var_graph_map);
-  AppendMap(out, "receives from", graph.recv_var_graph_map);
-  StrAppend(out, Print(graph.startup), Print(graph.main));
-  return out;
-}
-
 // The programs that a key of a graph job holds; nothing if it holds something else.
 absl::StatusOr<std::optional<std::string>> ProgramsAt(kv::Store& store, std::string_view key) {
   if (!key.starts_with(kJobs)) return std::nullopt;
@@ -50,10 +36,24 @@ absl::StatusOr<std::optional<std::string>> ProgramsAt(kv::Store& store, std::str
   }
   if (parts.size() != 4 || key != keys.Desc(parts[3])) return std::nullopt;
   TY_ASSIGN_OR_RETURN(const graph::Graph graph, ps::GetGraph(store, keys, parts[3]));
-  return Print(graph);
+  return TextOf(graph);
 }
 
 }  // namespace
+
+std::string TextOf(const graph::Graph& graph) {
+  std::string out = StrCat("graph ", graph.id, " ", Name(graph.mode));
+  for (const auto& [name, amount] :
+       {std::pair("cpu", &graph.resource.cpu), std::pair("gpu", &graph.resource.gpu),
+        std::pair("mem", &graph.resource.memory)}) {
+    if (!amount->empty()) StrAppend(out, " ", name, "=", *amount);
+  }
+  out += "\n";
+  AppendMap(out, "sends to", graph.send_var_graph_map);
+  AppendMap(out, "receives from", graph.recv_var_graph_map);
+  StrAppend(out, Print(graph.startup), Print(graph.main));
+  return out;
+}
 
 std::string Shown(std::string_view text) {
   const bool control =

@@ -31,7 +31,7 @@ class Launch final : public Command {
            "succeeded. When a\n"
            "member is lost the others are stopped and all are started again (AllReduce), or it comes back "
            "alone\n"
-           "(a worker of ParameterServer). Ctrl-C cancels the task.\n\n"
+           "(a worker of ParameterServer). Ctrl-C asks whether to cancel the task or to leave it running.\n\n"
            "Examples:\n"
            "  trainyard launch --worker-num 4 --task test                     # exec.py of this folder, on "
            "this machine\n"
@@ -132,7 +132,7 @@ class Launch final : public Command {
                 << std::endl;
       return absl::OkStatus();
     }
-    return FollowTask(*launcher, spec_.name, signals);
+    return FollowTask(*launcher, spec_.name, signals).status();
   }
 
  private:

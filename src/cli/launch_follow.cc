@@ -7,6 +7,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/interruption.h"
 #include "cli/log_lines.h"
 #include "kube/http.h"
 
@@ -34,6 +35,7 @@ class Follower {
         [this](std::string_view piece) {
           std::vector<std::string> lines;
           event_lines_.Add(piece, [&](std::string_view line) { lines.emplace_back(line); });
+          const MutexLock printing(print_mu_);
           const MutexLock lock(mu_);
           for (const std::string& line : lines) TakeEvent(line);
           return true;
@@ -45,10 +47,17 @@ class Follower {
     logs_call_ = launcher_.calls().Follow(
         launcher_.Call("GET", StrCat("/tasks/", kube::PercentEncoded(task_), "/logs", query)),
         [this](std::string_view piece) {
+          const MutexLock lock(print_mu_);
           log_lines_.Add(piece, [this](std::string_view line) { printer_.Print(line); });
           return true;
         },
         [this](const absl::StatusOr<launch::HttpAnswer>& answer) { Closed(answer, /*events=*/false); });
+  }
+
+  // Nothing is printed meanwhile.
+  Interruption AskWhatToDo(int signal, const EndingSignals& signals) {
+    const MutexLock quiet(print_mu_);
+    return AskAboutJob(StrCat("task ", task_), signal, signals);
   }
 
   // Whether a stream is still open, after so long at most.
@@ -112,6 +121,7 @@ class Follower {
   LineSplitter event_lines_;  // of the calls' thread
   LineSplitter log_lines_;    // likewise
   LinePrinter printer_;       // likewise
+  Mutex print_mu_;            // taken before mu_
   Mutex mu_;
   CondVar changed_;
   std::string told_ TY_GUARDED_BY(mu_);
@@ -129,19 +139,29 @@ bool IsOver(const Document& task) {
 
 }  // namespace
 
-absl::Status FollowTask(LauncherClient& launcher, const std::string& task, const EndingSignals& signals) {
+absl::StatusOr<Followed> FollowTask(LauncherClient& launcher, const std::string& task,
+                                    const EndingSignals& signals) {
   Follower follower(launcher, task);
   follower.FollowEvents();
   follower.FollowLogs("?follow=1");
   bool cancelled = false;
   while (!follower.events_ended()) {
-    if (signals.AwaitFor(kTick)) {
-      if (cancelled)
-        return absl::CancelledError(
-            StrCat("task ", task, " is left to itself; `trainyard launch status ", task, "` shows it"));
-      cancelled = true;
-      std::cerr << "cancelling task " << task << "; once more to leave it to itself" << std::endl;
-      launcher.Ask("POST", StrCat("/tasks/", task, "/cancel")).IgnoreError();
+    const std::optional<int> signal = signals.NextFor(kTick);
+    if (!signal) continue;
+    const std::string left =
+        StrCat("task ", task, " is left to itself; `trainyard launch status ", task, "` shows it");
+    if (cancelled) return absl::CancelledError(left);
+    switch (follower.AskWhatToDo(*signal, signals)) {
+      case Interruption::kEnd:
+        cancelled = true;
+        std::cerr << "cancelling task " << task << "; once more to leave it to itself" << std::endl;
+        launcher.Ask("POST", StrCat("/tasks/", task, "/cancel")).IgnoreError();
+        break;
+      case Interruption::kLeave:
+        std::cerr << left << std::endl;
+        return Followed::kLeft;
+      case Interruption::kGoOn:
+        break;
     }
   }
   follower.AwaitEnd(kLastLines);
@@ -153,7 +173,7 @@ absl::Status FollowTask(LauncherClient& launcher, const std::string& task, const
                                          failure.ok() ? "" : ": ", failure.ok() ? "" : Message(failure),
                                          "; `trainyard launch status ", task, "` shows how it goes on"));
   }
-  if (StringAt(last, {"phase"}) == "Succeeded") return absl::OkStatus();
+  if (StringAt(last, {"phase"}) == "Succeeded") return Followed::kSucceeded;
   return absl::InternalError(StrCat(
       "task ", task, " ",
       StringAt(last, {"phase"}) == "Failed" ? "has failed: " : "was ended: ", StringAt(last, {"reason"})));

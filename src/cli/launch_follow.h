@@ -1,17 +1,22 @@
 // Shows a task while it runs: the lines of its members, and what becomes of it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/ending_signals.h"
 #include "cli/launch_common.h"
 
 namespace trainyard::cli {
 
-// Until the task is over: OK if it succeeded. The first ending signal cancels the task, the second leaves it
-// to itself.
-absl::Status FollowTask(LauncherClient& launcher, const std::string& task, const EndingSignals& signals);
+enum class Followed : std::uint8_t { kSucceeded, kLeft };
+// Until the task has succeeded or is left to itself; an error is why it did not succeed. What an ending
+// signal does is asked of whoever sits at the terminal; else the first cancels the task, and the second
+// leaves it.
+absl::StatusOr<Followed> FollowTask(LauncherClient& launcher, const std::string& task,
+                                    const EndingSignals& signals);
 
 // The output of its members on standard output; of one if it is named. Until the task is over, if it is to be
 // followed.

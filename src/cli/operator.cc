@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/dashboard_flag.h"
 #include "cli/ending_signals.h"
 #include "cli/kube_common.h"
 #include "cli/scale_flags.h"
@@ -42,6 +43,7 @@ void EndSoon() {
 }
 
 constexpr std::int64_t kMostWorkers = 256;
+constexpr std::uint16_t kDashboardPort = 8090;
 constexpr absl::Duration kLongestLease = absl::Hours(24);
 
 // What a burst of work has left behind is given back after this at the latest.
@@ -98,10 +100,7 @@ class OperatorCommand final : public Command {
                 .value = "ADDRESS",
                 .help = "Where /healthz and /readyz are, as :8081 (nowhere)"},
                options_.health_address);
-    flags.Text({.name = "--dashboard-address",
-                .value = "ADDRESS",
-                .help = "Where a page to watch jobs by is served, as 127.0.0.1:8090 (nowhere)"},
-               dashboard_);
+    dashboard_.Declare(flags, "127.0.0.1:8090, or any port that is free");
     flags.Text({.name = "--dashboard-token-file",
                 .value = "FILE",
                 .help = "What its first line says opens the page (a new token, which is told)"},
@@ -165,10 +164,7 @@ class OperatorCommand final : public Command {
       std::cerr << "trainyard: metrics at port " << running->metrics_port() << "\n";
     if (running->health_port() != 0)
       std::cerr << "trainyard: probes at port " << running->health_port() << "\n";
-    std::unique_ptr<dashboard::Dashboard> page;
-    if (!dashboard_.empty()) {
-      TY_ASSIGN_OR_RETURN(page, StartDashboard(*transport, server));
-    }
+    TY_ASSIGN_OR_RETURN(std::unique_ptr<dashboard::Dashboard> page, StartDashboard(*transport, server));
     if (!AwaitSync(*running, signals) && !signals.AwaitFor(absl::Seconds(1))) {
       ReturnMemory();
       while (!signals.AwaitFor(kTrimPeriod)) TrimHeap();
@@ -180,16 +176,22 @@ class OperatorCommand final : public Command {
   }
 
  private:
+  // Null: it is not wanted, or is nowhere to be had and nobody has asked for it.
   absl::StatusOr<std::unique_ptr<dashboard::Dashboard>> StartDashboard(kube::Transport& transport,
                                                                        const std::string& server) const {
-    dashboard::DashboardOptions options{
-        .address = dashboard_, .cluster = server, .ns = options_.controller.ns};
+    if (dashboard_.IsOff()) return nullptr;
+    dashboard::DashboardOptions options{.cluster = server, .ns = options_.controller.ns};
+    dashboard_.Place(kDashboardPort, options);
     if (!dashboard_token_.empty()) {
       TY_ASSIGN_OR_RETURN(options.token, ReadToken(dashboard_token_));
     }
     auto page = dashboard::Dashboard::Start(transport, Clock::System(), std::move(options));
     if (absl::IsInvalidArgument(page.status()))
       return UsageError(StrCat("--dashboard-address: ", Message(page.status())));
+    if (!page.ok() && !dashboard_.IsGiven()) {
+      std::cerr << "trainyard: there is no dashboard: " << Message(page.status()) << "\n";
+      return nullptr;
+    }
     if (!page.ok()) return page;
     const std::string url = (*page)->Url();
     // A token that somebody has chosen is not for the log.
@@ -265,7 +267,7 @@ class OperatorCommand final : public Command {
   KubeFlags kube_;
   ops::OperatorOptions options_;
   std::string lease_namespace_;
-  std::string dashboard_;
+  DashboardFlag dashboard_;
   std::string dashboard_token_;
   std::optional<absl::Duration> reconcile_period_;
   std::optional<absl::Duration> node_grace_;

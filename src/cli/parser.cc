@@ -1,4 +1,6 @@
 // The one place that includes CLI11, which takes seconds to compile.
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -21,6 +23,7 @@ constexpr absl::string_view kFinalPayload = "trainyard.dev/cli/final";
 constexpr int kFailed = 1;
 constexpr int kMisused = 2;
 constexpr int kFailedForGood = 3;
+constexpr unsigned kCompletionSeconds = 2;
 
 // "--from-revision" of "kv watch" → "TRAINYARD_KV_WATCH_FROM_REVISION".
 std::string EnvironmentName(std::string_view command, const Flags::Spec& spec) {
@@ -187,9 +190,20 @@ std::vector<std::string> FlagsOf(const CLI::Option& option) {
   return flags;
 }
 
+// Flags before the last word say where the names are that it may become: -n, --context.
+void TakeFlags(CLI::App& root, const std::vector<std::string>& words) {
+  if (words.empty()) return;
+  std::vector<std::string> before(words.rbegin() + 1, words.rend());  // as the library wants them
+  try {
+    root.parse(before);
+  } catch (const CLI::Error&) {  // the line is not whole yet
+  }
+}
+
 // What the last word may become.
-std::vector<std::string> FindCompletions(const CLI::App& root, const std::vector<Command*>& commands,
+std::vector<std::string> FindCompletions(CLI::App& root, const std::vector<Command*>& commands,
                                          const std::vector<std::string>& words) {
+  TakeFlags(root, words);
   const CLI::App* app = &root;
   std::string path;
   std::string before;
@@ -226,6 +240,42 @@ std::vector<std::string> FindCompletions(const CLI::App& root, const std::vector
     for (const std::string& word : command->Complete()) add(word);
   }
   return {found.begin(), found.end()};
+}
+
+// Whether the flags of the command may be needed: the line has its first word, or is about all of them.
+bool IsNamed(const Command& command, int argc, char** argv) {
+  const std::string name = command.name();
+  const std::string_view first = Split(name, ' ').front();
+  return std::any_of(argv + 1, argv + argc, [&](std::string_view word) {
+    return word == first || word == "man" || word == "__complete";
+  });
+}
+
+bool IsTyped(const CLI::Option& option, int argc, char** argv) {
+  const std::vector<std::string> flags = FlagsOf(option);
+  return std::any_of(argv + 1, argv + argc, [&](std::string_view word) {
+    return std::ranges::any_of(flags, [&](const std::string& flag) {
+      return word == flag || (word.starts_with(flag) && word.substr(flag.size()).starts_with('='));
+    });
+  });
+}
+
+// `trainyard graph --context x status`: a flag of a command that has others below it is meant for the one
+// that is run. What is typed and that one does not know is misuse: nobody would look at it.
+void HandDown(CLI::App& sub, int argc, char** argv) {
+  for (CLI::App* up = sub.get_parent(); up != nullptr && up->get_parent() != nullptr; up = up->get_parent()) {
+    for (const CLI::Option* const option : up->get_options()) {
+      if (option->count() == 0 || FlagsOf(*option).empty() || !IsTyped(*option, argc, argv)) continue;
+      CLI::Option* const own = sub.get_option_no_throw(option->get_single_name().size() == 1
+                                                           ? StrCat("-", option->get_single_name())
+                                                           : StrCat("--", option->get_single_name()));
+      if (own == nullptr)
+        throw CLI::ValidationError(StrCat("unexpected argument '", FlagsOf(*option).back(), "'"));
+      if (own->count() > 0) continue;
+      for (const std::string& value : option->results()) own->add_result(value);
+      own->run_callback();
+    }
+  }
 }
 
 // As troff wants it.
@@ -327,10 +377,14 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
   for (const Command* command : commands) names.insert(command->name());
   for (Command* command : commands) {
     CLI::App& sub = Place(app, *command, names);
+    // Of fifty commands one is wanted, mostly: the flags of the others cost more than the rest of the start.
+    if (!IsNamed(*command, argc, argv)) continue;
     CliFlags flags(sub, command->name());
     command->Declare(flags);
-    sub.callback([&chosen, &sub, command] {
-      if (sub.get_subcommands().empty()) chosen = command;
+    sub.callback([&chosen, &sub, command, argc, argv] {
+      if (!sub.get_subcommands().empty()) return;
+      HandDown(sub, argc, argv);
+      chosen = command;
     });
   }
   for (const auto& [name, description] : groups) {
@@ -338,6 +392,7 @@ int RunCommandLine(int argc, char** argv, const std::vector<Command*>& commands)
   }
   app.add_subcommand("man")->description("Print this help as a man page: trainyard man > trainyard.1");
   if (argc > 1 && std::string_view(argv[1]) == "__complete") {
+    ::alarm(kCompletionSeconds);  // a shell waits: better no names than a long wait for them
     for (const std::string& word : FindCompletions(app, commands, {argv + 2, argv + argc}))
       std::cout << word << "\n";
     return std::cout.flush() ? 0 : kFailed;

@@ -59,10 +59,11 @@ class RunCommand final : public Command {
     const absl::StatusOr<Document> made = launcher->Ask("POST", "/tasks", launch::Print(spec_));
     if (absl::IsInvalidArgument(made.status())) return UsageError(Message(made.status()));
     TY_RETURN_IF_ERROR(made);
-    const absl::Status result = FollowTask(*launcher, spec_.name, signals);
-    if (result.ok() && !keep_) launcher->Ask("DELETE", StrCat("/tasks/", spec_.name)).IgnoreError();
-    if (result.ok() || absl::IsCancelled(result)) return result;
-    return Annotate(result, StrCat("see `trainyard why task/", spec_.name, "`"));
+    const absl::StatusOr<Followed> result = FollowTask(*launcher, spec_.name, signals);
+    if (result.ok() && *result == Followed::kSucceeded && !keep_)
+      launcher->Ask("DELETE", StrCat("/tasks/", spec_.name)).IgnoreError();
+    if (result.ok() || absl::IsCancelled(result.status())) return result.status();
+    return Annotate(result.status(), StrCat("see `trainyard why task/", spec_.name, "`"));
   }
 
  private:

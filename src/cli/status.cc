@@ -84,12 +84,14 @@ class Status final : public Command {
 
  private:
   absl::Status Show(const local::Home& home, pid_t pid, const Summary& summary) const {
+    std::string dashboard = ReadDashboardUrl(home);
     if (output_ == "json") {
       return Print(JsonObject()
                        .Add("server", summary.server)
                        .Add("pid", pid)
                        .Add("home", home.root)
                        .Add("kubeconfig", home.Kubeconfig())
+                       .Add("dashboard", dashboard)
                        .AddRaw("nodes", CountsJson(summary.nodes))
                        .AddRaw("pods", CountsJson(summary.pods))
                        .Str() +
@@ -100,7 +102,7 @@ class Status final : public Command {
                                                   {"Kubeconfig", home.Kubeconfig()},
                                                   {"Nodes", Counts(summary.nodes)},
                                                   {"Pods", Counts(summary.pods)}};
-    if (std::string url = ReadDashboardUrl(home); !url.empty()) rows.push_back({"Dashboard", std::move(url)});
+    if (!dashboard.empty()) rows.push_back({"Dashboard", std::move(dashboard)});
     return Print(Table(rows, 2));
   }
 

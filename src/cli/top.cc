@@ -1,7 +1,9 @@
 // trainyard top
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,45 @@ namespace {
 
 constexpr absl::Duration kRefresh = absl::Seconds(1);
 constexpr absl::Duration kFirstWindow = absl::Milliseconds(300);
+
+// Records a second of the job and of each member, by what the job has told between two looks.
+class Rates {
+ public:
+  void See(const Document& told) {
+    const SteadyTime now = Clock::System().Steady();
+    Add("", IntAt(told, {"totalRecords"}), now);
+    const Object* const members = ObjectAt(told, {"members"});
+    if (members == nullptr) return;
+    for (const auto& member : *members)
+      Add(std::string(Key(member)), IntAt(member.value(), {"records"}), now);
+  }
+  // "": of the job. "-": nobody has told it.
+  std::string Of(const std::string& member) const {
+    const auto found = known_.find(member);
+    return found == known_.end() || !found->second.rate ? "-" : fmt::format("{:.0f}", *found->second.rate);
+  }
+
+ private:
+  struct Known {
+    std::int64_t records = 0;
+    SteadyTime at;
+    std::optional<double> rate;
+  };
+  void Add(const std::string& member, std::optional<std::int64_t> records, SteadyTime now) {
+    if (!records) return;
+    const auto [known, is_new] = known_.try_emplace(member, Known{*records, now, std::nullopt});
+    if (is_new) return;
+    // Another process has come, or the job went back to a checkpoint: what was before does not count.
+    known->second.rate = *records < known->second.records
+                             ? std::nullopt
+                             : std::optional(static_cast<double>(*records - known->second.records) /
+                                             std::max(absl::ToDoubleSeconds(now - known->second.at), 1e-3));
+    known->second.records = *records;
+    known->second.at = now;
+  }
+
+  std::map<std::string, Known> known_;
+};
 
 class Top final : public Command {
  public:
@@ -67,38 +108,28 @@ class Top final : public Command {
     return std::string(line.substr(0, width));
   }
 
-  // Records a second, by what the job has told since it was looked at before.
-  std::string RecordsPerSecond(const view::Job& job) {
-    const auto total = IntAt(job.told, {"totalRecords"});
-    if (!total) return "";
-    const SteadyTime now = Clock::System().Steady();
-    std::string text;
-    if (records_ && now - records_at_ > absl::ZeroDuration() && *total >= *records_)
-      text = fmt::format("{:.0f}",
-                         static_cast<double>(*total - *records_) / absl::ToDoubleSeconds(now - records_at_));
-    records_ = *total;
-    records_at_ = now;
-    return text;
-  }
-
   absl::StatusOr<std::string> Draw(JobsClient& client, view::Job job) {
-    const std::string rate = RecordsPerSecond(job);
-    TY_ASSIGN_OR_RETURN(const view::JobPage page, view::ReadMembers(client.api(), std::move(job)));
-    auto usage = view::ReadUsage(client.api(), page.job.ns);
-    // Who is asked for the first time knows how much was used in all, and not how fast.
-    if (usage.ok() && std::exchange(first_, false)) {
+    // What is looked at for the first time says how much there was in all, and not how fast it came.
+    if (std::exchange(first_, false)) {
+      rates_.See(job.told);
+      view::ReadUsage(client.api(), job.ns).IgnoreError();
       absl::SleepFor(kFirstWindow);
-      usage = view::ReadUsage(client.api(), page.job.ns);
+      TY_ASSIGN_OR_RETURN(job, view::FindJob(client.api(), job.ns, {.kind = job.kind, .name = job.name}));
     }
+    rates_.See(job.told);
+    TY_ASSIGN_OR_RETURN(const view::JobPage page, view::ReadMembers(client.api(), std::move(job)));
+    const auto usage = view::ReadUsage(client.api(), page.job.ns);
     const absl::Time now = absl::Now();
     std::string out =
         StrCat(page.job.Id(), "  ", page.job.state.empty() ? "-" : page.job.state, "  ", page.job.ready, "/",
                page.job.wanted, " ready  ", page.job.restarts, " restarts");
     for (const auto& [name, value] : page.job.progress) StrAppend(out, "  ", name, " ", value);
-    if (!rate.empty()) StrAppend(out, "  ", rate, " records/s");
+    if (const std::string rate = rates_.Of(""); rate != "-") StrAppend(out, "  ", rate, " records/s");
     out += "\n\n";
-    std::vector<std::vector<std::string>> rows = {
-        {"MEMBER", "STATE", "CPU", "MEMORY", "RESTARTS", "NODE", "AGE"}};
+    const bool tells = ObjectAt(page.job.told, {"members"}) != nullptr;
+    std::vector<std::vector<std::string>> rows = {{"MEMBER", "STATE", "CPU", "MEMORY"}};
+    if (tells) rows[0].insert(rows[0].end(), {"RECORDS/S", "STEP"});
+    rows[0].insert(rows[0].end(), {"RESTARTS", "NODE", "AGE"});
     for (const view::Member& member : page.members) {
       std::string cpu = "-";
       std::string memory = "-";
@@ -108,8 +139,14 @@ class Top final : public Command {
           memory = view::PrintBytes(found->second.memory_bytes);
         }
       }
-      rows.push_back({member.name, member.state, cpu, memory, StrCat(member.restarts),
-                      member.node.empty() ? "-" : member.node, kube::PrintAge(now - member.created)});
+      std::vector<std::string> row = {member.name, member.state, cpu, memory};
+      if (tells) {
+        const auto step = IntAt(page.job.told, {"members", member.name, "version"});
+        row.insert(row.end(), {rates_.Of(member.name), step ? StrCat(*step) : "-"});
+      }
+      row.insert(row.end(), {StrCat(member.restarts), member.node.empty() ? "-" : member.node,
+                             kube::PrintAge(now - member.created)});
+      rows.push_back(std::move(row));
     }
     out += Table(rows, 3);
     if (!usage.ok())
@@ -124,8 +161,7 @@ class Top final : public Command {
   bool once_ = false;
   JobsFlags jobs_;
   bool first_ = true;
-  std::optional<std::int64_t> records_;
-  SteadyTime records_at_;
+  Rates rates_;
 };
 
 }  // namespace

@@ -1,7 +1,4 @@
 // trainyard train, trainyard evaluate, trainyard predict
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <iostream>
 #include <set>
@@ -14,13 +11,14 @@
 #include "cli/commands.h"
 #include "cli/elastic_flags.h"
 #include "cli/ending_signals.h"
+#include "cli/interruption.h"
+#include "cli/status_line.h"
 #include "client/elastic_job.h"
 
 namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kRefresh = absl::Milliseconds(200);
-constexpr absl::Duration kBetweenLines = absl::Seconds(5);  // where there is no terminal
 constexpr double kSpeedMemory = 0.9;
 constexpr absl::Duration kSpeedEvery = absl::Milliseconds(500);
 
@@ -60,29 +58,20 @@ class ProgressPrinter {
  public:
   void Show(const client::ElasticNews& news) {
     if (news.progress.is_null())
-      return Line(news.master.empty() ? "the master is starting" : StrCat("the master ", news.master));
+      return line_.Show(news.master.empty() ? "the master is starting" : StrCat("the master ", news.master));
     const Document& progress = news.progress;
     if (const Array* const restarts = ArrayAt(progress, {"lastRestarts"})) {
       for (const Document& restart : *restarts) {
         const std::string text =
             StrCat(StringAt(restart, {"role"}), " ", IntAt(restart, {"index"}).value_or(0),
                    " is launched again: ", StringAt(restart, {"pod"}), " ", StringAt(restart, {"cause"}));
-        if (seen_.insert(StrCat(StringAt(restart, {"time"}), text)).second) Say(text);
+        if (seen_.insert(StrCat(StringAt(restart, {"time"}), text)).second) line_.Say(text);
       }
     }
     speed_.See(NumberAt(progress, "totalRecords"), Clock::System().Steady());
-    Line(Text(progress));
+    line_.Show(Text(progress));
   }
-  // Leaves what is there, and goes to the next line.
-  void End() {
-    if (shown_ > 0) std::cerr << std::endl;
-    shown_ = 0;
-  }
-  void Say(const std::string& text) {
-    if (terminal_ && shown_ > 0) std::cerr << "\r\x1b[K";
-    std::cerr << text << std::endl;
-    if (terminal_) shown_ = 0;
-  }
+  void End() { line_.End(); }
 
   std::string Text(const Document& progress) const {
     const std::string_view phase = StringAt(progress, {"phase"});
@@ -127,26 +116,7 @@ class ProgressPrinter {
   }
 
  private:
-  void Line(const std::string& text) {
-    const SteadyTime now = Clock::System().Steady();
-    if (!terminal_) {
-      if (text == last_ || (shown_at_ != SteadyTime() && now - shown_at_ < kBetweenLines)) return;
-      std::cerr << text << std::endl;
-    } else {
-      winsize size{};
-      const std::size_t width =
-          ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10 ? size.ws_col - 1U : 79U;
-      std::cerr << "\r\x1b[K" << text.substr(0, width) << std::flush;
-      shown_ = text.size();
-    }
-    last_ = text;
-    shown_at_ = now;
-  }
-
-  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::size_t shown_ = 0;
-  SteadyTime shown_at_;
-  std::string last_;
+  StatusLine line_;
   std::set<std::string> seen_;
   Speed speed_;
 };
@@ -170,8 +140,9 @@ class ElasticCommand final : public Command {
   std::string details() const override {
     switch (kind_) {
       case master::JobKind::kTrain:
-        return "Follows the job to its end and exits with its result. Ctrl-C ends the job; a checkpoint is "
-               "written first.\n\n"
+        return "Follows the job to its end and exits with its result. Ctrl-C asks whether to end it, after a "
+               "last checkpoint,\n"
+               "or to leave it running.\n\n"
                "Examples:\n"
                "  trainyard train --model examples/mnist/model.py --training-data train --validation-data "
                "test \\\n"
@@ -224,11 +195,20 @@ class ElasticCommand final : public Command {
     ProgressPrinter printer;
     for (;;) {
       const client::ElasticNews news = job.Await(kRefresh);
-      if (signals.AwaitFor(absl::ZeroDuration())) {
+      if (const std::optional<int> signal = signals.NextFor(absl::ZeroDuration())) {
         printer.End();
-        std::cerr << "ending job " << job_name << std::endl;
-        TY_RETURN_IF_ERROR(job.Delete());
-        return absl::CancelledError(StrCat("job ", job_name, " was ended; its checkpoints stay"));
+        switch (AskAboutJob(StrCat("job ", job_name), *signal, signals)) {
+          case Interruption::kEnd:
+            std::cerr << "ending job " << job_name << std::endl;
+            TY_RETURN_IF_ERROR(job.Delete());
+            return absl::CancelledError(StrCat("job ", job_name, " was ended; its checkpoints stay"));
+          case Interruption::kLeave:
+            std::cerr << "job " << job_name << " goes on: `trainyard get elastic/" << job_name
+                      << " -w` shows it, `trainyard delete elastic/" << job_name << "` ends it" << std::endl;
+            return absl::OkStatus();
+          case Interruption::kGoOn:
+            break;
+        }
       }
       printer.Show(news);
       const std::string_view phase = StringAt(news.progress, {"phase"});

@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/cluster_common.h"
 #include "cli/commands.h"
+#include "cli/dashboard_flag.h"
 #include "cli/ending_signals.h"
 #include "cli/event_lines.h"
 #include "dashboard/dashboard.h"
@@ -28,6 +30,7 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kEphemeralGrace = absl::Seconds(2);
+constexpr absl::Duration kLookEvery = absl::Seconds(2);  // at jobs, while nobody has the dashboard open
 
 // "cpu=4,memory=8Gi,nvidia.com/gpu=2"
 absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::string& text) {
@@ -98,12 +101,7 @@ class Up final : public Command {
                    node_grace_);
     flags.Switch({.name = "--no-operator", .help = "Without the operator for training jobs, and their kinds"},
                  no_operator_);
-    flags.Text(
-        {.name = "--dashboard-address",
-         .value = "ADDRESS",
-         .help =
-             "Serve a page to watch jobs by, as 127.0.0.1:0; `trainyard status` has its address (nowhere)"},
-        dashboard_);
+    dashboard_.Declare(flags, "127.0.0.1, with the last port or any that is free");
   }
 
   absl::Status Run() override {
@@ -140,14 +138,17 @@ class Up final : public Command {
       }
     }
     std::unique_ptr<dashboard::Dashboard> page;
-    if (cluster.ok() && !dashboard_.empty()) {
+    if (cluster.ok()) {
       auto started = StartDashboard(**cluster);
       if (started.ok()) {
         page = *std::move(started);
-      } else {
+      } else if (dashboard_.IsGiven()) {
         cluster = started.status();
+      } else {
+        log::Warn("there is no dashboard", {{"error", started.status()}});
       }
     }
+    if (page == nullptr) ::unlink(options_.home.Dashboard().c_str());
     if (tell) tell(cluster.ok() ? absl::StatusOr<std::string>((*cluster)->server()) : cluster.status());
     if (!cluster.ok()) return cluster.status();
     if (!tell) Welcome((*cluster)->server());
@@ -161,7 +162,6 @@ class Up final : public Command {
       }
     }
     page.reset();
-    ::unlink(options_.home.Dashboard().c_str());
     running_operator.reset();
     cluster->reset();
     const int left = local::node::CountPods(options_.home.root);
@@ -184,10 +184,16 @@ class Up final : public Command {
     return ops::Operator::Start(cluster.transport(), Clock::System(), std::move(options));
   }
 
-  // Its address, with the token, is in the home folder, for whoever may read that.
+  // Its address, with the token, is in the home folder, for whoever may read that; and for the next time, so
+  // that a page that is open goes on then. Null: it is not wanted.
   absl::StatusOr<std::unique_ptr<dashboard::Dashboard>> StartDashboard(local::Cluster& cluster) const {
-    auto page = dashboard::Dashboard::Start(cluster.transport(), Clock::System(), {.address = dashboard_});
-    if (!page.ok()) return Annotate(page.status(), "--dashboard-address");
+    if (dashboard_.IsOff()) return nullptr;
+    DashboardPlace last = ParseDashboardUrl(ReadDashboardUrl(options_.home));
+    dashboard::DashboardOptions options{.token = std::move(last.token), .look_every = kLookEvery};
+    dashboard_.Place(last.port, options);
+    auto page = dashboard::Dashboard::Start(cluster.transport(), Clock::System(), std::move(options));
+    if (!page.ok())
+      return dashboard_.IsGiven() ? Annotate(page.status(), "--dashboard-address") : page.status();
     TY_RETURN_IF_ERROR(ReplaceFile(options_.home.Dashboard(), (*page)->Url(), 0600, Durability::kProcess));
     return page;
   }
@@ -206,7 +212,7 @@ class Up final : public Command {
 
   std::string DashboardLine() const {
     const std::string url = ReadDashboardUrl(options_.home);
-    return dashboard_.empty() || url.empty() ? "" : StrCat("The dashboard: ", url, "\n\n");
+    return url.empty() ? "" : StrCat("The dashboard: ", url, "\n\n");
   }
 
   absl::Status Detach() {
@@ -270,7 +276,7 @@ class Up final : public Command {
   std::string capacity_;
   std::optional<std::int64_t> port_;
   std::string store_;
-  std::string dashboard_;
+  DashboardFlag dashboard_;
   std::optional<absl::Duration> node_grace_;
   local::ClusterOptions options_;
 };

@@ -11,6 +11,7 @@
 #include "base/same_secret.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "dashboard/log_plots.h"
 #include "dashboard/observer.h"
 #include "dashboard/pages.h"
 #include "embedded/web.h"
@@ -54,7 +55,8 @@ class Served final : public Dashboard {
       : clock_(clock),
         options_(std::move(options)),
         api_(transport, clock, IdSource::Random(), {.attempts = 2}),
-        observer_(transport, clock, options_.ns,
+        log_plots_(transport, clock),
+        observer_(transport, clock, {.ns = options_.ns, .look_every = options_.look_every},
                   {.changed = [this] { Tell("change", R"({"what":"jobs"})"); },
                    .event =
                        [this](const ClusterEvent& event) {
@@ -73,11 +75,14 @@ class Served final : public Dashboard {
   }
 
   absl::Status Listen() {
-    TY_ASSIGN_OR_RETURN(service_,
-                        HttpService::Start({.address = options_.address},
-                                           [this](const HttpRequest& request, HttpExchange& exchange) {
-                                             Answer(request, exchange);
-                                           }));
+    auto service = ServeAt(options_.address);
+    if (absl::IsUnavailable(service.status()) && options_.other_port) {
+      TY_ASSIGN_OR_RETURN(ListenAddress other, ParseListenAddress(options_.address));
+      other.port = 0;
+      service = ServeAt(other.Text());
+    }
+    TY_RETURN_IF_ERROR(service);
+    service_ = *std::move(service);
     return absl::OkStatus();
   }
 
@@ -86,6 +91,12 @@ class Served final : public Dashboard {
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<HttpService>> ServeAt(std::string address) {
+    return HttpService::Start(
+        {.address = std::move(address)},
+        [this](const HttpRequest& request, HttpExchange& exchange) { Answer(request, exchange); });
+  }
+
   // Cookies know no ports, and several dashboards may be on one machine.
   std::string CookieName() const {
     const std::string address = service_->address();
@@ -142,6 +153,7 @@ class Served final : public Dashboard {
   }
 
   void AnswerApi(const HttpRequest& request, HttpExchange& exchange) {
+    observer_.Attend();
     if (request.path == "/api/jobs")
       return exchange.Send(Json(JobsPage(*observer_.Look(), options_.cluster, clock_.Now())));
     if (request.path == "/api/job") return exchange.Send(AnswerJob(request));
@@ -168,10 +180,10 @@ class Served final : public Dashboard {
     const auto page = view::ReadPage(api_, *std::move(job));
     if (!page.ok()) return Refuse(503, Message(page.status()));
     const auto seen = observer_.Look()->Find(*kind, ns, name);
-    // Nothing, where the cluster does not know.
-    return Json(JobPage(*page, seen.get(),
-                        view::ReadUsage(api_, ns).value_or(std::map<std::string, view::Usage>()),
-                        clock_.Now()));
+    JobExtras extras{.seen = seen.get(), .plots = log_plots_.Read(*page)};
+    // None, where the cluster does not measure.
+    if (auto usage = view::ReadUsage(api_, ns); usage.ok()) extras.usage = *std::move(usage);
+    return Json(JobPage(*page, std::move(extras), clock_.Now()));
   }
 
   HttpReply AnswerNodes() {
@@ -196,6 +208,7 @@ class Served final : public Dashboard {
     auto stream = exchange.Begin("text/event-stream");
     stream->Offer(": hello\n\n");
     streams_.push_back(std::move(stream));
+    changed_.SignalAll();
   }
 
   void Tell(std::string_view event, std::string_view data) {
@@ -207,7 +220,14 @@ class Served final : public Dashboard {
   void Ping() {
     const MutexLock lock(mu_);
     while (!stopping_) {
-      changed_.WaitUntil(mu_, Clock::System().Steady() + kPingEvery);
+      if (streams_.empty()) {
+        changed_.Wait(mu_);
+      } else {
+        changed_.WaitUntil(mu_, Clock::System().Steady() + kPingEvery);
+      }
+      std::erase_if(streams_, [](const auto& stream) { return stream->closed(); });
+      if (streams_.empty()) continue;
+      observer_.Attend();
       for (const auto& stream : streams_) stream->Offer(": ping\n\n");
     }
   }
@@ -219,6 +239,7 @@ class Served final : public Dashboard {
   CondVar changed_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
   std::vector<std::shared_ptr<HttpStream>> streams_ TY_GUARDED_BY(mu_);
+  LogPlots log_plots_;
   Observer observer_;
   std::thread pinger_;
   std::unique_ptr<HttpService> service_;
@@ -232,7 +253,7 @@ absl::StatusOr<std::unique_ptr<Dashboard>> Dashboard::Start(kube::Transport& tra
     TY_ASSIGN_OR_RETURN(options.token, NewToken());
   }
   auto served = std::make_unique<Served>(transport, clock, std::move(options));
-  if (const absl::Status listening = served->Listen(); !listening.ok()) return listening;
+  TY_RETURN_IF_ERROR(served->Listen());
   return served;
 }
 

@@ -1,12 +1,17 @@
-// What the dashboard remembers: the jobs of the cluster as they are, how large each was over time, what it
-// has told of its learning, and the last events. It looks again when something has changed, and no more often
-// than costs it a small part of its time.
+// What the dashboard remembers: the jobs of the cluster as they are, how large each was over time, and the
+// last events.
+//
+// While somebody looks at it, it watches the cluster, and looks at the jobs again when something has changed,
+// no more often than costs it a small part of its time. While nobody does, it watches nothing:
+//
+//        Attend()                      nobody for kPatience
+//   resting -------> attended (Watches) -------> resting
+//   looks each `look_every`, or not at all
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,31 +19,21 @@
 
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/document.h"
 #include "base/mutex.h"
+#include "dashboard/series.h"
 #include "kube/api.h"
 #include "view/job.h"
 
+namespace trainyard::view {
+class Watches;
+}
+
 namespace trainyard::dashboard {
 
-// A value over time; when there are too many points, every second one goes.
-class Series {
- public:
-  explicit Series(std::size_t most = 600) : most_(most) {}
-  // Seconds since 1970. A point is taken only if it is so much later than the last one, or, with `on_change`,
-  // if the value is another.
-  void Add(double seconds, double value, bool on_change = false);
-  const std::vector<std::pair<double, double>>& points() const { return points_; }
-
- private:
-  std::size_t most_;
-  double least_gap_ = 0;
-  std::vector<std::pair<double, double>> points_;
-};
-
 struct SeenJob {
-  view::Job job;  // without its object
+  view::Job job;  // without its object and what it tells
   Series size{60};
-  std::map<std::string, Series> plots;  // "loss", "accuracy"
 };
 
 // What was known at a moment.
@@ -54,40 +49,67 @@ struct ClusterEvent {
   view::Event event;
 };
 
+struct ObserverOptions {
+  std::string ns;  // only jobs of this namespace; "": all
+  // How often the jobs are looked at while nobody watches, so that it is known how large they were. Zero: not
+  // at all.
+  absl::Duration look_every = absl::ZeroDuration();
+};
+
 class Observer {
  public:
+  // After so long without Attend() it rests.
+  static constexpr absl::Duration kPatience = absl::Minutes(5);
+
   // Called on a thread of the observer, when something has changed and when an event has come.
   struct Listener {
     std::function<void()> changed;
     std::function<void(const ClusterEvent&)> event;
   };
   // The transport and the clock outlive it.
-  Observer(kube::Transport& transport, Clock& clock, std::string ns, Listener listener);
+  Observer(kube::Transport& transport, Clock& clock, ObserverOptions options, Listener listener);
   ~Observer();
 
-  std::shared_ptr<const Snapshot> Look() const;
-  std::vector<ClusterEvent> Events() const;
+  // Somebody looks on. All calls may be made from many threads.
+  void Attend();
+  // These attend. If it was resting they wait until it has looked, but for a few seconds at most.
+  std::shared_ptr<const Snapshot> Look();
+  std::vector<ClusterEvent> Events();
 
  private:
-  void Watch(const kube::Resource& resource, const std::string& selector, bool events);
+  void Run();
+  void MarkChanged();
   void TakeEvent(const Document& object);
-  void Sample();
-  void TakeSample();
-  bool stopping() const;
+  void TakeSample(bool attended);
+  std::unique_ptr<view::Watches> BeginWatching();
+  // What is to be done next, and when.
+  struct Next {
+    bool stopping = false;
+    bool attended = false;
+    SteadyTime due;
+  };
+  Next FindNext(SteadyTime now);
+  void Await(const bool& done) TY_REQUIRES(mu_);
 
   Clock& clock_;
-  const std::string ns_;  // "": all
+  const ObserverOptions options_;
   const Listener listener_;
   kube::Api api_;
-  const absl::Time begun_;
+  const std::unique_ptr<Alarm> alarm_;  // of the thread
   mutable Mutex mu_;
-  CondVar changed_;
+  CondVar looked_on_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
-  bool dirty_ TY_GUARDED_BY(mu_) = true;
-  std::vector<kube::WatchStream*> streams_ TY_GUARDED_BY(mu_);
+  SteadyTime attended_until_ TY_GUARDED_BY(mu_);
+  absl::Time attended_since_ TY_GUARDED_BY(mu_);
+  // Since it is attended.
+  bool looked_ TY_GUARDED_BY(mu_) = false;
+  bool events_listed_ TY_GUARDED_BY(mu_) = false;
+  bool dirty_ TY_GUARDED_BY(mu_) = false;
+  SteadyTime next_look_ TY_GUARDED_BY(mu_);  // not before
+  SteadyTime next_rest_ TY_GUARDED_BY(mu_);  // likewise, while it rests
   std::shared_ptr<const Snapshot> snapshot_ TY_GUARDED_BY(mu_);
   std::deque<ClusterEvent> events_ TY_GUARDED_BY(mu_);
-  std::vector<std::thread> threads_;
+  std::thread thread_;
 };
 
 }  // namespace trainyard::dashboard

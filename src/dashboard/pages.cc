@@ -94,6 +94,48 @@ Array Timeline(const view::JobPage& page) {
   return bars;
 }
 
+void AddTold(const Document& told, absl::Time now, Plots& plots) {
+  const double seconds = absl::ToDoubleSeconds(now - absl::UnixEpoch());
+  const auto add = [&](std::string_view name, const Document& value) {
+    if (value.is_number()) plots[std::string(name)].Add(seconds, value.to_number<double>());
+  };
+  if (const Document* const loss = Find(told, {"loss"})) add("loss", *loss);
+  if (const Object* const metrics = ObjectAt(told, {"metrics"})) {
+    for (const auto& metric : *metrics) add(Key(metric), metric.value());
+  }
+}
+
+Object PodOnNode(const kube::CompactPod& pod) {
+  Object out{
+      {"namespace", pod.meta.ns.view()}, {"pod", pod.meta.name}, {"state", kube::PrintPhase(pod.phase)}};
+  for (const view::Kind kind : view::kKinds) {
+    const std::string_view job = pod.meta.labels.Get(view::FactsOf(kind).job_label);
+    const auto member = job.empty() ? std::nullopt : view::ParseMember(kind, pod);
+    if (!member) continue;
+    out["job"] = Object{{"kind", view::FactsOf(kind).name}, {"name", job}};
+    out["member"] = member->name;
+    out["state"] = member->state;
+    break;
+  }
+  return out;
+}
+
+// What the node has, and how much of it its pods ask for.
+Array ResourcesOf(const kube::CompactNode& node, const std::vector<const kube::CompactPod*>& pods) {
+  std::map<std::string_view, std::int64_t> used;
+  for (const kube::CompactPod* const pod : pods) {
+    for (const kube::ResourceAmount& amount : pod->requests) used[amount.name.view()] += amount.milli;
+  }
+  used["pods"] = static_cast<std::int64_t>(pods.size()) * static_cast<std::int64_t>(kMilli);
+  Array resources;
+  for (const kube::ResourceAmount& amount : node.allocatable) {
+    resources.push_back(Object{{"name", amount.name.view()},
+                               {"used", static_cast<double>(used[amount.name.view()]) / kMilli},
+                               {"of", static_cast<double>(amount.milli) / kMilli}});
+  }
+  return resources;
+}
+
 }  // namespace
 
 Document JobsPage(const Snapshot& snapshot, const std::string& cluster, absl::Time now) {
@@ -102,10 +144,10 @@ Document JobsPage(const Snapshot& snapshot, const std::string& cluster, absl::Ti
   return Object{{"cluster", cluster}, {"now", kube::PrintMicroTime(now)}, {"jobs", std::move(jobs)}};
 }
 
-Document JobPage(const view::JobPage& page, const SeenJob* seen,
-                 const std::map<std::string, view::Usage>& usage, absl::Time now) {
+Document JobPage(const view::JobPage& page, JobExtras extras, absl::Time now) {
   const view::Diagnosis diagnosis = view::Diagnose(page, now);
-  Object job = Summary(page.job, seen);
+  if (!page.job.over) AddTold(page.job.told, now, extras.plots);
+  Object job = Summary(page.job, extras.seen);
   Array progress;
   for (const auto& [name, value] : page.job.progress) progress.push_back(Array{name, value});
   job["progress"] = std::move(progress);
@@ -115,17 +157,15 @@ Document JobPage(const view::JobPage& page, const SeenJob* seen,
                {"state", member.state}, {"why", member.why}, {"restarts", member.restarts}};
     PutTime(one, "created", member.created);
     PutTime(one, "since", member.since);
-    if (const auto found = usage.find(member.pod); found != usage.end()) {
+    if (const auto found = extras.usage.find(member.pod); found != extras.usage.end()) {
       one["cpu"] = found->second.processors;
       one["memory"] = found->second.memory_bytes;
     }
     members.push_back(std::move(one));
   }
   Array plots;
-  if (seen != nullptr) {
-    for (const auto& [name, series] : seen->plots)
-      plots.push_back(Object{{"name", name}, {"points", PointsOf(series)}});
-  }
+  for (const auto& [name, series] : extras.plots)
+    plots.push_back(Object{{"name", name}, {"points", PointsOf(series)}});
   Array events;
   for (const view::Event& event : page.events) events.push_back(PrintEvent(event, page.job.ns));
   return Object{
@@ -136,41 +176,20 @@ Document JobPage(const view::JobPage& page, const SeenJob* seen,
 
 Document NodesPage(const std::vector<kube::CompactNode>& nodes, const std::vector<kube::CompactPod>& pods,
                    absl::Time now) {
+  std::map<std::string_view, std::vector<const kube::CompactPod*>> running;
+  for (const kube::CompactPod& pod : pods) {
+    if (!pod.node.empty() && !pod.IsFinished()) running[pod.node.view()].push_back(&pod);
+  }
   Array out;
   for (const kube::CompactNode& node : nodes) {
-    Array resources;
-    for (const kube::ResourceAmount& amount : node.allocatable) {
-      std::int64_t used = 0;
-      for (const kube::CompactPod& pod : pods) {
-        if (pod.node.view() != node.meta.name || pod.IsFinished()) continue;
-        used += amount.name.view() == "pods" ? static_cast<std::int64_t>(kMilli)
-                                             : kube::FindAmount(pod.requests, amount.name.view());
-      }
-      resources.push_back(Object{{"name", amount.name.view()},
-                                 {"used", static_cast<double>(used) / kMilli},
-                                 {"of", static_cast<double>(amount.milli) / kMilli}});
-    }
-    Array running;
-    for (const kube::CompactPod& pod : pods) {
-      if (pod.node.view() != node.meta.name || pod.IsFinished()) continue;
-      Object one{
-          {"namespace", pod.meta.ns.view()}, {"pod", pod.meta.name}, {"state", kube::PrintPhase(pod.phase)}};
-      for (const view::Kind kind : view::kKinds) {
-        const std::string_view job = pod.meta.labels.Get(view::FactsOf(kind).job_label);
-        const auto member = job.empty() ? std::nullopt : view::ParseMember(kind, pod);
-        if (!member) continue;
-        one["job"] = Object{{"kind", view::FactsOf(kind).name}, {"name", job}};
-        one["member"] = member->name;
-        one["state"] = member->state;
-        break;
-      }
-      running.push_back(std::move(one));
-    }
+    const std::vector<const kube::CompactPod*>& here = running[node.meta.name];
+    Array shown;
+    for (const kube::CompactPod* const pod : here) shown.push_back(PodOnNode(*pod));
     out.push_back(Object{{"name", node.meta.name},
                          {"ready", node.IsReady()},
                          {"cordoned", node.unschedulable},
-                         {"resources", std::move(resources)},
-                         {"pods", std::move(running)}});
+                         {"resources", ResourcesOf(node, here)},
+                         {"pods", std::move(shown)}});
   }
   return Object{{"now", kube::PrintMicroTime(now)}, {"nodes", std::move(out)}};
 }

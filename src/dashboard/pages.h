@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "base/document.h"
+#include "dashboard/log_plots.h"
 #include "dashboard/observer.h"
 #include "kube/node.h"
 #include "kube/pod.h"
@@ -16,9 +17,14 @@
 namespace trainyard::dashboard {
 
 Document JobsPage(const Snapshot& snapshot, const std::string& cluster, absl::Time now);
-// `seen` may be null: the job is new.
-Document JobPage(const view::JobPage& page, const SeenJob* seen,
-                 const std::map<std::string, view::Usage>& usage, absl::Time now);
+// What is known of a job beside its page.
+struct JobExtras {
+  const SeenJob* seen = nullptr;             // null: the job is new
+  std::map<std::string, view::Usage> usage;  // by pod
+  Plots plots;
+};
+// What an elastic job tells of itself at the moment is the last point of its plots.
+Document JobPage(const view::JobPage& page, JobExtras extras, absl::Time now);
 Document NodesPage(const std::vector<kube::CompactNode>& nodes, const std::vector<kube::CompactPod>& pods,
                    absl::Time now);
 Document EventsPage(const std::vector<ClusterEvent>& events, absl::Time now);

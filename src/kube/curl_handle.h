@@ -6,11 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include <curl/curl.h>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/curl.h"
 #include "kube/credentials.h"
 #include "kube/curl_transport.h"
 #include "kube/http.h"

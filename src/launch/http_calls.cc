@@ -6,9 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include <curl/curl.h>
-
 #include "base/clock.h"
+#include "base/curl.h"
 #include "base/document.h"
 #include "base/mutex.h"
 #include "base/text.h"

@@ -60,10 +60,26 @@ absl::StatusOr<std::vector<std::vector<std::string>>> RecordReader::Read(
   return lists;
 }
 
-absl::StatusOr<std::int64_t> CountRecordsOf(const DataSources& sources,
-                                            const absl::StatusOr<data::OpenOptions>& options) {
-  TY_RETURN_IF_ERROR(options);
-  TY_ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(sources, *options));
+const DataSources& SourcesOf(const JobSpec& spec, tasks::Kind kind) {
+  switch (kind) {
+    case tasks::Kind::kTraining:
+      return spec.training_data;
+    case tasks::Kind::kEvaluation:
+      return spec.validation_data;
+    case tasks::Kind::kPrediction:
+      break;
+  }
+  return spec.prediction_data;
+}
+
+absl::StatusOr<std::int64_t> CountRecordsOf(const JobSpec& spec, tasks::Kind kind) {
+  if (!spec.data_reader.empty()) {
+    return kind == tasks::Kind::kTraining     ? spec.training_records
+           : kind == tasks::Kind::kEvaluation ? spec.validation_records
+                                              : spec.prediction_records;
+  }
+  TY_ASSIGN_OR_RETURN(const data::OpenOptions options, DataOptionsOf(spec));
+  TY_ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(SourcesOf(spec, kind), options));
   return reader->count();
 }
 

@@ -41,9 +41,10 @@ class RecordReader {
   std::int64_t count_ = 0;
 };
 
-// How many records the sources have.
-absl::StatusOr<std::int64_t> CountRecordsOf(const DataSources& sources,
-                                            const absl::StatusOr<data::OpenOptions>& options);
+const DataSources& SourcesOf(const JobSpec& spec, tasks::Kind kind);
+
+// How many records these sources have: as their files say, or as the job was told where its model reads them.
+absl::StatusOr<std::int64_t> CountRecordsOf(const JobSpec& spec, tasks::Kind kind);
 
 // The numbers of the records that a task's range stands for: the range itself, or other ones in each epoch
 // where records are shuffled.

@@ -95,15 +95,15 @@ absl::Status ElasticMaster::Begin() {
 }
 
 absl::Status ElasticMaster::CountRecords() {
-  for (const auto& [kind, sources] : {std::pair(tasks::Kind::kTraining, &spec_.training_data),
-                                      std::pair(tasks::Kind::kEvaluation, &spec_.validation_data),
-                                      std::pair(tasks::Kind::kPrediction, &spec_.prediction_data)}) {
-    if (sources->empty()) continue;
-    absl::StatusOr<std::int64_t> count = CountRecordsOf(*sources, DataOptionsOf(spec_));
+  for (const tasks::Kind kind :
+       {tasks::Kind::kTraining, tasks::Kind::kEvaluation, tasks::Kind::kPrediction}) {
+    const DataSources& sources = SourcesOf(spec_, kind);
+    if (sources.empty()) continue;
+    const absl::StatusOr<std::int64_t> count = CountRecordsOf(spec_, kind);
     if (!count.ok()) return Annotate(count.status(), StrCat(tasks::Name(kind), " data"));
     if (*count == 0)
       return absl::InvalidArgumentError(
-          StrCat(tasks::Name(kind), " data: there are no records in ", sources->front()));
+          StrCat(tasks::Name(kind), " data: there are no records in ", sources.front()));
     records_[static_cast<int>(kind)] = *count;
   }
   return absl::OkStatus();

@@ -63,7 +63,9 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
     SteadyTime left;                   // when it did
     SteadyTime active;                 // when it last asked for something or told of something
     bool let_go = false;
-    bool takes_part = false;  // a gradient of it was accepted, or a task of it is done
+    bool takes_part = false;   // a gradient of it was accepted, or a task of it is done
+    std::int64_t records = 0;  // of those, since this process came
+    std::int64_t version = 0;  // of the model, when it was the last time
   };
 
   // ---- Beginning (elastic_master.cc)
@@ -106,7 +108,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   void GiveBack(tasks::WorkerIndex worker, const tasks::Task& task) TY_REQUIRES(mu_);
   // Tasks for those who wait, as far as there are any.
   void Serve() TY_REQUIRES(mu_);
-  void TakesPart(tasks::WorkerIndex worker) TY_REQUIRES(mu_);
+  void TakesPart(tasks::WorkerIndex worker, std::int64_t records) TY_REQUIRES(mu_);
   bool HasSomethingToGive() const TY_REQUIRES(mu_);
   bool Give(const Call& call, tasks::WorkerIndex worker) TY_REQUIRES(mu_);
   void Tell(const Call& call, wire::Given::Verdict verdict, const std::string& reason = "") TY_REQUIRES(mu_);

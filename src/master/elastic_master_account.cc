@@ -40,7 +40,7 @@ Account::Claim ElasticMaster::Accept(tasks::WorkerIndex worker, tasks::TaskId ta
   const std::optional<tasks::Queue::Leased> leased = queue().FindTask(task);
   if (!leased || leased->worker != worker) return Claim::kLost;
   accepted_[task] = records.end;
-  TakesPart(worker);
+  TakesPart(worker, records.size());
   if (records.end == leased->task.records.end) ++wholly_accepted_;
   return Claim::kNew;
 }
@@ -285,7 +285,11 @@ Progress ElasticMaster::GetProgress() {
     progress.total_records = stream->done();
     progress.waiting_tasks = stream->waiting();
   }
-  for (const auto& [index, worker] : workers_) progress.workers += worker.session != nullptr ? 1 : 0;
+  for (const auto& [index, worker] : workers_) {
+    if (worker.session == nullptr) continue;
+    ++progress.workers;
+    progress.members.push_back({.index = index, .records = worker.records, .version = worker.version});
+  }
   if (shards_ != nullptr) progress.pservers = static_cast<int>(shards_->Connected().size());
   progress.waiting = WhoIsWaitedFor();
   progress.checkpoint = checkpoint_;

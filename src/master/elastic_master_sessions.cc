@@ -125,6 +125,7 @@ void ElasticMaster::OnHello(const Call& call, const wire::Hello& hello) {
     // Another process: whatever the one before had is for others.
     if (worker.incarnation != 0) Release(index);
     worker.takes_part = false;
+    worker.records = 0;
     ++joined_;
     log::Info("a worker has come", {{"worker", index}, {"pod", hello.pod()}});
   }
@@ -191,7 +192,7 @@ void ElasticMaster::OnReport(tasks::WorkerIndex worker, const wire::Report& repo
   }
   // What is trained here is done when its gradients are applied, whatever the worker says.
   if (leased->task.kind == tasks::Kind::kTraining && !spec_.tasks_only) return;
-  TakesPart(worker);
+  TakesPart(worker, leased->task.records.size());
   tasks::Finish finish{worker, report.task(), {}};
   for (const wire::Metric& metric : report.metrics())
     finish.metrics.push_back({Shortened(metric.name(), 128), metric.value()});
@@ -210,9 +211,12 @@ void ElasticMaster::GiveBack(tasks::WorkerIndex worker, const tasks::Task& task)
   Do(tasks::Keep{task.id, accepted->second});
 }
 
-void ElasticMaster::TakesPart(tasks::WorkerIndex worker) {
+void ElasticMaster::TakesPart(tasks::WorkerIndex worker, std::int64_t records) {
   const auto known = workers_.find(worker);
-  if (known == workers_.end() || std::exchange(known->second.takes_part, true)) return;
+  if (known == workers_.end()) return;
+  known->second.records += records;
+  known->second.version = version_;
+  if (std::exchange(known->second.takes_part, true)) return;
   log::Info("a worker takes part", {{"worker", worker}, {"pod", known->second.pod}});
 }
 

@@ -44,6 +44,13 @@ enum class Phase : std::uint8_t {
 };
 std::string_view Name(Phase phase);  // "Starting", ...
 
+// What one worker has done since its process came.
+struct WorkerProgress {
+  tasks::WorkerIndex index = 0;
+  std::int64_t records = 0;
+  std::int64_t version = 0;  // of the model, when it last did something
+};
+
 // Where the job stands, for people.
 struct Progress {
   Phase phase = Phase::kStarting;
@@ -56,14 +63,15 @@ struct Progress {
   std::int64_t version = 0;
   std::optional<double> loss;  // the mean of the last ones
   std::vector<tasks::Metric> metrics;
-  std::int64_t evaluated = -1;     // the version that the metrics are of
-  int workers = 0;                 // that are connected
-  int pservers = 0;                // likewise
-  std::int64_t joined = 0;         // how often one came
-  std::int64_t stale = 0;          // gradients that were computed again
-  std::int64_t waiting_tasks = 0;  // that nobody has
-  std::string waiting;             // for whom, if somebody waits
-  std::string checkpoint;          // the last one
+  std::int64_t evaluated = -1;          // the version that the metrics are of
+  int workers = 0;                      // that are connected
+  int pservers = 0;                     // likewise
+  std::int64_t joined = 0;              // how often one came
+  std::int64_t stale = 0;               // gradients that were computed again
+  std::int64_t waiting_tasks = 0;       // that nobody has
+  std::string waiting;                  // for whom, if somebody waits
+  std::string checkpoint;               // the last one
+  std::vector<WorkerProgress> members;  // those that are connected
 };
 
 // A worker as the master sees it.

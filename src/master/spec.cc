@@ -31,6 +31,11 @@ void ForEachField(Spec& s, Visitor visit) {
   visit("predictionData", s.prediction_data);
   visit("dataFormat", s.data_format);
   visit("skipHeader", s.skip_header);
+  visit("dataReader", s.data_reader);
+  visit("trainingRecords", s.training_records);
+  visit("validationRecords", s.validation_records);
+  visit("predictionRecords", s.prediction_records);
+  visit("folder", s.folder);
   visit("minibatch", s.minibatch);
   visit("minibatchesPerTask", s.minibatches_per_task);
   visit("epochs", s.epochs);
@@ -186,6 +191,30 @@ absl::Status ValidateKind(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateReader(const JobSpec& spec) {
+  const bool own = !spec.data_reader.empty();
+  if (own && !spec.program.empty())
+    return Bad("a program reads record files by itself: --data-reader is for models that are functions");
+  if (own && (spec.data_format != "auto" || spec.skip_header))
+    return Bad("--data-format and --skip-header are for record files: leave them out with --data-reader");
+  struct Told {
+    std::string_view flag;
+    const DataSources& sources;
+    std::int64_t records;
+  };
+  for (const Told& told : {Told{"--training-records", spec.training_data, spec.training_records},
+                           Told{"--validation-records", spec.validation_data, spec.validation_records},
+                           Told{"--prediction-records", spec.prediction_data, spec.prediction_records}}) {
+    if (told.records < 0 || told.records > kMostRecords)
+      return Bad(told.flag, " must be from 1 to ", kMostRecords, ", and is ", told.records);
+    if (!own && told.records > 0)
+      return Bad(told.flag, " is for --data-reader: those of record files are counted");
+    if (own && told.records == 0 && !told.sources.empty())
+      return Bad("how many records are there? Give ", told.flag);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidatePods(const JobSpec& spec) {
   if (spec.min_workers < 1) return Bad("--min-workers must be at least 1, and is ", spec.min_workers);
   if (spec.workers < 1) return Bad("--workers must be at least 1, and is ", spec.workers);
@@ -259,6 +288,7 @@ absl::Status Validate(const JobSpec& spec) {
   if (spec.tasks_only && !spec.validation_data.empty())
     return Bad("the master has no model that it could have evaluated: leave --validation-data out");
   TY_RETURN_IF_ERROR(ValidateKind(spec));
+  TY_RETURN_IF_ERROR(ValidateReader(spec));
   if (spec.minibatch < 1) return Bad("--minibatch must be at least 1, and is ", spec.minibatch);
   if (spec.minibatches_per_task < 1)
     return Bad("--minibatches-per-task must be at least 1, and is ", spec.minibatches_per_task);

@@ -15,7 +15,8 @@ namespace trainyard::master {
 enum class JobKind : std::uint8_t { kTrain, kEvaluate, kPredict };
 std::string_view Name(JobKind kind);  // "train", "evaluate", "predict"
 
-// Records that go together by number: each source is a list of files and globs, by commas.
+// Records that go together by number: each source is a list of files and globs, by commas; or, where the
+// model has a reader of its own, whatever that one takes.
 using DataSources = std::vector<std::string>;
 
 struct PodSpec {
@@ -42,6 +43,13 @@ struct JobSpec {
   DataSources prediction_data;
   std::string data_format = "auto";
   bool skip_header = false;
+  // The name of the model's function that reads the sources; "": they are record files. Then master and
+  // workers are told how many records there are, and do not look.
+  std::string data_reader;
+  std::int64_t training_records = 0;
+  std::int64_t validation_records = 0;
+  std::int64_t prediction_records = 0;
+  std::string folder;  // that names of sources are relative to, if they are the names of files
   std::int64_t minibatch = 64;
   std::int64_t minibatches_per_task = 8;
   std::int64_t epochs = 1;
@@ -90,6 +98,9 @@ struct JobSpec {
 std::string Print(const JobSpec& spec);
 // InvalidArgument: which field is wrong.
 absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json);
+
+// So many records a source may say that it has: numbers up to here are exact in all that reads JSON.
+inline constexpr std::int64_t kMostRecords = std::int64_t{1} << 53;
 
 // What can be known to be wrong without looking at files: one sentence, and what to do.
 absl::Status Validate(const JobSpec& spec);

@@ -19,6 +19,9 @@ TEST(JobSpec, IsTheSameAfterItWasStored) {
   spec.evaluation_every = absl::Milliseconds(1500);
   spec.worker_pod = {.cpu = "1", .memory = "1Gi", .gpu = "2", .priority_class = "low"};
   spec.async = true;
+  spec.data_reader = "rows";
+  spec.prediction_records = kMostRecords;
+  spec.folder = "/home/ada";
   const auto again = ParseJobSpec(Print(spec));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, spec);
@@ -66,6 +69,26 @@ TEST(Validate, SaysWhatToGiveInstead) {
               }),
               HasSubstr("leave --validation-data out"));
   EXPECT_THAT(why([](JobSpec& s) { s.shuffle = "all"; }), HasSubstr("none, tasks or records"));
+}
+
+TEST(Validate, HoldsWhatIsSaidOfAReaderTogether) {
+  const auto why = [](const std::function<void(JobSpec&)>& change) {
+    JobSpec spec = Good();
+    spec.data_reader = "rows";
+    spec.training_records = 100;
+    change(spec);
+    return std::string(Validate(spec).message());
+  };
+  EXPECT_EQ(why([](JobSpec&) {}), "");
+  EXPECT_THAT(why([](JobSpec& s) { s.training_records = 0; }), HasSubstr("Give --training-records"));
+  EXPECT_THAT(why([](JobSpec& s) { s.validation_data = {"x"}; }), HasSubstr("Give --validation-records"));
+  EXPECT_THAT(why([](JobSpec& s) { s.training_records = -1; }), HasSubstr("and is -1"));
+  EXPECT_THAT(why([](JobSpec& s) { s.training_records = kMostRecords + 1; }),
+              HasSubstr("must be from 1 to 9007199254740992, and is 9007199254740993"));
+  EXPECT_THAT(why([](JobSpec& s) { s.data_reader.clear(); }), HasSubstr("is for --data-reader"));
+  EXPECT_THAT(why([](JobSpec& s) { s.program = "AAAA"; }), HasSubstr("reads record files by itself"));
+  EXPECT_THAT(why([](JobSpec& s) { s.data_format = "csv"; }), HasSubstr("--data-format"));
+  EXPECT_THAT(why([](JobSpec& s) { s.skip_header = true; }), HasSubstr("--skip-header"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "ps/output_lines.h"
 
 namespace trainyard::ps {
 namespace {
@@ -62,6 +63,7 @@ class Outputs::Writer {
         graph_(std::move(graph)),
         options_(options),
         alarm_(clock.NewAlarm()),
+        lines_(clock, graph_),
         next_write_(clock.Steady()) {
     TY_CHECK(options_.history > 0 && options_.most_waiting > 0, "outputs are kept");
     thread_ = std::thread([this] { Work(); });
@@ -97,6 +99,7 @@ class Outputs::Writer {
       return absl::InvalidArgumentError(StrCat("an output of ", values.size(), " variables has ", text.size(),
                                                " bytes, more than ", kMaxBytes,
                                                ": put them out by several operators"));
+    lines_.Add(std::move(output));
     const MutexLock lock(mu_);
     ++appended_;
     queue_.push_back(std::move(text));
@@ -285,6 +288,8 @@ class Outputs::Writer {
   const std::string graph_;
   const OutputOptions options_;
   const std::unique_ptr<Alarm> alarm_;
+
+  OutputLines lines_;  // of the thread that appends
 
   std::optional<std::int64_t> next_;  // sequence number; the thread's own
   std::vector<std::string> batch_;    // what is being written; changed by the thread alone, under mu_

@@ -1,6 +1,7 @@
 #include "view/parse.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -225,8 +226,10 @@ std::string Amount(std::string_view resource, std::int64_t milli) {
   return milli % 1000 == 0 ? StrCat(milli / 1000) : fmt::format("{:.2f}", static_cast<double>(milli) / 1000);
 }
 
-std::string ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode& node,
-                        const std::vector<kube::CompactPod>& pods) {
+// What pods that are not done have of one node, by resource.
+using Taken = std::map<std::string_view, std::int64_t>;
+
+std::string ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode& node, const Taken& taken) {
   if (!node.IsReady())
     return StrCat("is not ready",
                   node.ready.reason.empty() ? "" : StrCat(" (", node.ready.reason.view(), ")"));
@@ -238,13 +241,10 @@ std::string ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode
   for (const kube::ResourceAmount& wanted : waiting.requests) {
     if (wanted.milli == 0) continue;
     const std::int64_t all = kube::FindAmount(node.allocatable, wanted.name.view());
-    std::int64_t taken = 0;
-    for (const kube::CompactPod& pod : pods) {
-      if (pod.node.view() == node.meta.name && !pod.IsFinished())
-        taken += kube::FindAmount(pod.requests, wanted.name.view());
-    }
-    if (wanted.milli <= all - taken) continue;
-    return StrCat("has ", Amount(wanted.name.view(), std::max<std::int64_t>(all - taken, 0)), " of ",
+    const auto found = taken.find(wanted.name.view());
+    const std::int64_t left = all - (found == taken.end() ? 0 : found->second);
+    if (wanted.milli <= left) continue;
+    return StrCat("has ", Amount(wanted.name.view(), std::max<std::int64_t>(left, 0)), " of ",
                   Amount(wanted.name.view(), all), " ", wanted.name.view(), " free, and it asks for ",
                   Amount(wanted.name.view(), wanted.milli));
   }
@@ -365,9 +365,16 @@ Event ParseEvent(const Document& event) {
 std::vector<std::string> ExplainNodes(const kube::CompactPod& waiting,
                                       const std::vector<kube::CompactNode>& nodes,
                                       const std::vector<kube::CompactPod>& pods) {
+  std::map<std::string_view, Taken> taken;
+  for (const kube::CompactPod& pod : pods) {
+    if (pod.node.empty() || pod.IsFinished()) continue;
+    Taken& of_node = taken[pod.node.view()];
+    for (const kube::ResourceAmount& amount : pod.requests) of_node[amount.name.view()] += amount.milli;
+  }
   std::vector<std::string> out;
+  out.reserve(nodes.size());
   for (const kube::CompactNode& node : nodes)
-    out.push_back(StrCat(node.meta.name, " ", ExplainNode(waiting, node, pods)));
+    out.push_back(StrCat(node.meta.name, " ", ExplainNode(waiting, node, taken[node.meta.name])));
   return out;
 }
 

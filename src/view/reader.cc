@@ -123,6 +123,12 @@ absl::StatusOr<std::vector<kube::CompactPod>> PodsWith(kube::Api& api, std::stri
                                       [](std::string json) { return kube::ParsePod(std::move(json)); });
 }
 
+// Whether a pod with the job's label is this job's, and not that of one before it.
+bool HasOwner(const kube::CompactPod& pod, const Job& job) {
+  if (job.kind == Kind::kElastic && pod.meta.uid == job.uid) return true;
+  return !pod.meta.controller || pod.meta.controller->uid.view() == job.uid;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Job>> ListJobs(kube::Api& api, const JobFilter& filter) {
@@ -170,11 +176,12 @@ absl::StatusOr<Job> FindJob(kube::Api& api, const std::string& ns, const JobName
 absl::StatusOr<std::vector<kube::CompactPod>> ListPods(kube::Api& api, const Job& job) {
   TY_ASSIGN_OR_RETURN(auto pods, PodsWith(api, job.ns, StrCat(FactsOf(job.kind).job_label, "=", job.name)));
   // Those of a job of the same name that was before this one are not its own.
-  std::erase_if(pods, [&](const kube::CompactPod& pod) {
-    if (job.kind == Kind::kElastic && pod.meta.uid == job.uid) return false;
-    return pod.meta.controller && pod.meta.controller->uid.view() != job.uid;
-  });
+  std::erase_if(pods, [&](const kube::CompactPod& pod) { return !HasOwner(pod, job); });
   return pods;
+}
+
+bool IsOf(const kube::CompactPod& pod, const Job& job) {
+  return pod.meta.labels.Get(FactsOf(job.kind).job_label) == job.name && HasOwner(pod, job);
 }
 
 absl::StatusOr<std::vector<Event>> ListEvents(kube::Api& api, const std::string& ns) {

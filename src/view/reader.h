@@ -39,7 +39,9 @@ absl::StatusOr<JobPage> ReadMembers(kube::Api& api, Job job);
 absl::StatusOr<JobPage> ReadPage(kube::Api& api, Job job);
 // Events of a namespace, the oldest first; "": of all.
 absl::StatusOr<std::vector<Event>> ListEvents(kube::Api& api, const std::string& ns);
-// Whether an event is of the job: of its own object, or of one of its pods.
+// Whether a pod is the job's.
+bool IsOf(const kube::CompactPod& pod, const Job& job);
+// Whether an event is of the job: of its own object, or, by the name, of one of its pods.
 bool IsOf(const Event& event, const Job& job);
 
 }  // namespace trainyard::view

@@ -79,6 +79,20 @@ class Training(CountingCase):
         weights = read_tensor(self.path("goes-on", "w.tensor")).reshape(-1)
         self.assertAlmostEqual(float(weights.mean()), before - 1, places=4)
 
+    def test_shows_what_each_worker_does(self):
+        job = self.start_job("train", *self.counting("measured", 100000))
+        self.await_progress("measured", lambda p: p["workers"] == 2 and len(p["members"]) == 2 and
+                            all(one["records"] > 0 for one in p["members"].values()), "both to have done something")
+        top = self.run_job("top", "elastic/measured").stdout.splitlines()
+        self.assertEqual(top[2].split(), ["MEMBER", "STATE", "CPU", "MEMORY", "RECORDS/S", "STEP", "RESTARTS", "NODE", "AGE"])
+        rows = {line.split()[0]: line.split() for line in top[3:]}
+        self.assertEqual(rows["master-0"][4:6], ["-", "-"])
+        for member in ("worker-0", "worker-1"):
+            self.assertGreater(int(rows[member][4]), 0, top)
+            self.assertGreater(int(rows[member][5]), 0, top)
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=60)
+
     def test_waits_for_several_gradients_and_for_none(self):
         self.complete("train", *self.counting("groups", 6), "--grads-to-wait", 5, "--workers", 3)
         self.complete("train", *self.counting("async", 6), "--async", "--workers", 3)

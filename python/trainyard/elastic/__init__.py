@@ -16,6 +16,7 @@ which workers written in C++ train, or functions of its own on PyTorch or plain 
     def dataset_fn(records, mode): ...              # records of a minibatch -> features, labels
     def eval_metrics_fn(outputs, labels): ...       # {"accuracy": 0.97}
     def prediction_writer(task, outputs): ...       # named by --writer; else a RecordIO file for each task
+    def rows(source): ...                           # named by --data-reader; else record files are read
 
 `mode` is "training", "evaluation" or "prediction". Every function may also take a keyword `job`.
 """

@@ -1,25 +1,34 @@
-"""`python3 -m trainyard.elastic`: a worker of an elastic job. `… compile FILE OUT`: a model's net as a program."""
+"""`python3 -m trainyard.elastic`: a worker of an elastic job. `… compile FILE FOLDER`: what a job of it needs to know first."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 from trainyard._native import Error
 from trainyard.elastic.job import Job
 from trainyard.elastic.model import check_functions, load_model
+from trainyard.elastic.readers import count_records
 
 
-def compile_model(path: str, out: str) -> None:
-    """Writes the program of the model's net, if it has one; else checks its functions."""
+def compile_model(path: str, folder: str) -> None:
+    """Writes the program of the model's net, if it has one; else checks its functions, and writes how many records its
+    reader has."""
     job = Job.from_json(os.environ["TRAINYARD_JOB_SPEC"])
     module = load_model(path)
     if not hasattr(module, "net"):
-        check_functions(module, job.kind)
+        check_functions(module, job)
+        if job.data_reader:
+            counts = count_records(module, job)
+            with open(os.path.join(folder, "records.json"), "w", encoding="utf-8") as file:
+                json.dump(counts, file)
         return
+    if job.data_reader:
+        raise Error(f"{path} has a net, which reads record files by itself: --data-reader is for models that are functions")
     made = module.net(job)
     program = made.finish() if hasattr(made, "finish") else made
-    with open(out, "wb") as file:
+    with open(os.path.join(folder, "program"), "wb") as file:
         file.write(program.to_bytes())
 
 
@@ -29,23 +38,28 @@ def main(arguments: list[str]) -> int:
             compile_model(arguments[1], arguments[2])
             return 0
         if arguments:
-            print("usage: python3 -m trainyard.elastic [compile FILE OUT]", file=sys.stderr)
+            print("usage: python3 -m trainyard.elastic [compile FILE FOLDER]", file=sys.stderr)
             return 2
         from trainyard.elastic.worker import run_worker
         return run_worker(os.environ)
     except Error as error:
+        sys.stdout.flush()  # what the model printed comes before, not behind
         print(error, file=sys.stderr)
-        tell_kubelet(str(error))
+        if not arguments:  # else it is a user's command, and no worker in a pod of its own
+            tell_kubelet(str(error))
         return 1
     except Exception as error:  # the user's code, outside of any task
-        tell_kubelet(f"{type(error).__name__}: {error}")
+        sys.stdout.flush()
+        if not arguments:
+            tell_kubelet(f"{type(error).__name__}: {error}")
         raise
 
 
 def tell_kubelet(message: str) -> None:
-    """What the pod's status says of its end, where there is somebody who reads it."""
+    """What the pod's status says of its end, where there is somebody who reads it. Where there is no log, none is made."""
     try:
-        with open("/dev/termination-log", "w", encoding="utf-8") as log:
+        with open(os.open("/dev/termination-log", os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8",
+                  errors="replace") as log:
             log.write(message)
     except OSError:
         pass

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from trainyard._native import Error
+from trainyard.elastic.job import Job
 
 REQUIRED = ("model", "optimizer", "dataset_fn")
 NEEDED_BY = {"train": (), "evaluate": ("eval_metrics_fn",), "predict": ()}
@@ -29,12 +30,15 @@ def load_model(path: str) -> ModuleType:
     return module
 
 
-def check_functions(module: ModuleType, kind: str) -> None:
+def check_functions(module: ModuleType, job: Job) -> None:
     """Error: which function is missing."""
-    missing = [name for name in REQUIRED + NEEDED_BY[kind] if not callable(getattr(module, name, None))]
+    missing = [name for name in REQUIRED + NEEDED_BY[job.kind] if not callable(getattr(module, name, None))]
     if missing:
         raise Error(f"{module.__file__} has no function {' and no '.join(missing)}: a model has either net(job), or "
                     f"{', '.join(REQUIRED)} and their like (see docs/elastic.md)")
+    for flag, name in (("--data-reader", job.data_reader), ("--writer", job.writer)):
+        if name and not callable(getattr(module, name, None)):
+            raise Error(f"{module.__file__} has no function {name}, which {flag} names")
 
 
 def call(function: Callable[..., Any], *arguments: Any, job: Any) -> Any:

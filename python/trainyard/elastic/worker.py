@@ -13,6 +13,7 @@ from trainyard import _native
 from trainyard.elastic.backend import make_backend
 from trainyard.elastic.job import Job
 from trainyard.elastic.model import call, check_functions, load_model
+from trainyard.elastic.readers import Reading
 
 PATIENCE = 600.0  # seconds, with a master that is away
 
@@ -39,11 +40,14 @@ class Worker:
         self._records = 0
         self._outputs: list[Any] = []
         self._task = None
+        self._reading = Reading(native, module, job) if job.data_reader else None
 
     def run(self) -> None:
         if self._job.kind == "train":  # the master takes it if it has no model
             self._native.offer(self._backend.values(), self._backend.learnt(), self._backend.optimizer())
         self._native.start()
+        if self._reading:
+            self._reading.start()
         while (batch := self._native.next()) is not None:
             try:
                 self._train(batch) if batch.kind == "training" else self._look(batch)
@@ -54,7 +58,14 @@ class Worker:
                 self._native.fail(batch, f"{batch.describe()}: {traceback.format_exc(limit=-3).strip()}")
 
     def _batch(self, batch: Any) -> Any:
-        return call(self._module.dataset_fn, batch.records(), batch.kind, job=self._job)
+        records = self._reading.take(batch) if self._reading else batch.records()
+        return call(self._module.dataset_fn, records, batch.kind, job=self._job)
+
+    def stop(self) -> None:
+        """Gives back what it has, and reads no more."""
+        self._native.stop()
+        if self._reading:
+            self._reading.join()
 
     def _train(self, batch: Any) -> None:
         features, labels = self._batch(batch)
@@ -130,6 +141,10 @@ def run_worker(environment: Mapping[str, str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: (native.stop(), sys.exit(0)))
     job = Job.from_json(native.job)
     module = load_model(model_path(job, environment))
-    check_functions(module, job.kind)
-    Worker(native, module, job).run()
+    check_functions(module, job)
+    worker = Worker(native, module, job)
+    try:
+        worker.run()
+    finally:
+        worker.stop()
     return 0

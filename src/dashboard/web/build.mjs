@@ -15,4 +15,4 @@ await build({
   footer: { js: `/*! uPlot\n${readFileSync('node_modules/uplot/LICENSE', 'utf8')}*/` }, // asks to go where its code goes
   logLevel: 'warning',
 });
-for (const name of ['index.html', 'icon.svg']) copyFileSync(`src/${name}`, `dist/${name}`);
+for (const name of ['index.html', 'early.js', 'icon.svg']) copyFileSync(`src/${name}`, `dist/${name}`);

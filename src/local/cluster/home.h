@@ -8,6 +8,7 @@
 //   HOME/pods/UID/       a pod's shim, state, volumes and logs
 //   HOME/bin/            the shim's executable, by its contents
 //   HOME/port            where it listened last
+//   HOME/dashboard       0600; where the dashboard is, or was last, with its token
 //   HOME/up.log          what a detached cluster has to say
 #pragma once
 

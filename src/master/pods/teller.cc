@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/log.h"
@@ -11,6 +13,8 @@
 
 namespace trainyard::master {
 namespace {
+
+constexpr std::size_t kMostMembers = 256;  // that are told of one by one
 
 absl::Status WriteProgress(kube::Api& api, const TellerOptions& options, const std::string& text) {
   const std::string name = ProgressName(options.job);
@@ -46,6 +50,16 @@ PodsReport Together(PodsReport one, PodsReport other) {
 
 std::string ProgressName(std::string_view job) { return StrCat(job, "-progress"); }
 
+std::string PrintMetrics(const Progress& progress) {
+  std::string line;
+  const auto add = [&](std::string_view name, double value) {
+    StrAppend(line, line.empty() ? "" : " ", name, "=", fmt::format("{:.6g}", value));
+  };
+  if (progress.loss) add("loss", *progress.loss);
+  for (const tasks::Metric& metric : progress.metrics) add(metric.name, metric.value);
+  return line;
+}
+
 std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
   Object metrics;
   for (const tasks::Metric& metric : progress.metrics) metrics[metric.name] = metric.value;
@@ -56,6 +70,12 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
                               {"index", restart.index},
                               {"pod", restart.pod},
                               {"cause", restart.cause}});
+  }
+  Object members;  // as the view of a job names them
+  for (const WorkerProgress& member : progress.members) {
+    if (members.size() == kMostMembers) break;
+    members[StrCat(Name(PodRole::kWorker), "-", member.index)] =
+        Object{{"records", member.records}, {"version", member.version}};
   }
   Object object{
       {"phase", Name(progress.phase)},
@@ -73,6 +93,7 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
       {"wantedWorkers", pods.target},
       {"restarts", pods.restarts},
       {"lastRestarts", std::move(restarts)},
+      {"members", std::move(members)},
       {"checkpoint", progress.checkpoint},
       {"waiting", !pods.waiting.empty() && progress.workers == 0 ? pods.waiting : progress.waiting}};
   if (progress.loss) object["loss"] = *progress.loss;
@@ -81,9 +102,12 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
 
 ProgressTeller::ProgressTeller(kube::Api& api, Master& master, std::vector<PodKeeper*> keepers,
                                Options options)
-    : api_(api), master_(master), keepers_(std::move(keepers)), options_(std::move(options)), thread_([this] {
-        Run();
-      }) {}
+    : api_(api),
+      master_(master),
+      keepers_(std::move(keepers)),
+      options_(std::move(options)),
+      pace_(Clock::System().Steady()),
+      thread_([this] { Run(); }) {}
 
 ProgressTeller::~ProgressTeller() {
   {
@@ -92,12 +116,12 @@ ProgressTeller::~ProgressTeller() {
     changed_.SignalAll();
   }
   thread_.join();
-  Tell();
+  Tell(/*last=*/true);
 }
 
 void ProgressTeller::Run() {
   for (;;) {
-    Tell();
+    Tell(/*last=*/false);
     const SteadyTime deadline = Clock::System().Steady() + options_.every;
     const MutexLock lock(mu_);
     while (!stopping_ && changed_.WaitUntil(mu_, deadline)) {
@@ -106,10 +130,12 @@ void ProgressTeller::Run() {
   }
 }
 
-void ProgressTeller::Tell() {
+void ProgressTeller::Tell(bool last) {
   PodsReport pods;
   for (PodKeeper* const keeper : keepers_) pods = Together(std::move(pods), keeper->Report());
-  std::string text = PrintProgress(master_.GetProgress(), pods);
+  const Progress progress = master_.GetProgress();
+  LogMetrics(progress, last);
+  std::string text = PrintProgress(progress, pods);
   if (text == told_) return;
   // Training does not wait for those who watch it.
   if (const absl::Status written = WriteProgress(api_, options_, text); !written.ok()) {
@@ -117,6 +143,17 @@ void ProgressTeller::Tell() {
     return;
   }
   told_ = std::move(text);
+}
+
+// The log is what the dashboard has its plots of: the ConfigMap has only how it is now.
+void ProgressTeller::LogMetrics(const Progress& progress, bool last) {
+  std::string line = PrintMetrics(progress);
+  if (line.empty() || (progress.version == logged_version_ && line == logged_)) return;
+  if (!pace_.Take(Clock::System().Steady()) && !last) return;
+  log::Info(line,
+            {{"epoch", progress.epoch}, {"records", progress.total_records}, {"version", progress.version}});
+  logged_ = std::move(line);
+  logged_version_ = progress.version;
 }
 
 absl::Status TellFailure(kube::Api& api, const TellerOptions& options, const std::string& reason) {

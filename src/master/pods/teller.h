@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/pace.h"
 #include "kube/api.h"
 #include "master/master.h"
 #include "master/pods/keeper.h"
@@ -16,6 +17,8 @@ inline constexpr std::string_view kProgressKey = "progress";
 // "mnist-progress"
 std::string ProgressName(std::string_view job);
 
+// "loss=0.2107 accuracy_0=0.96": how well it goes. Empty: that is not known yet.
+std::string PrintMetrics(const Progress& progress);
 // One line of JSON.
 std::string PrintProgress(const Progress& progress, const PodsReport& pods);
 
@@ -40,13 +43,18 @@ class ProgressTeller {
 
  private:
   void Run();
-  void Tell();
+  void Tell(bool last);
+  void LogMetrics(const Progress& progress, bool last);
 
   kube::Api& api_;
   Master& master_;
   const std::vector<PodKeeper*> keepers_;
   const Options options_;
-  std::string told_;  // of the thread
+  // Of the thread.
+  std::string told_;
+  Pace pace_;
+  std::string logged_;
+  std::int64_t logged_version_ = 0;
   Mutex mu_;
   CondVar changed_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;

@@ -1,35 +1,15 @@
-// The dashboard in a real Chromium. usage: node dashboard.mjs CHROMIUM URL COMMAND, with what is asked for on standard input:
-// after each stage a line is printed, and a line is awaited before the next.
-import readline from 'node:readline';
-import { chromium } from 'playwright-core';
+// A job that runs, in the dashboard.
+import { assert, isLive, isWide, newPage, origin, stage, url, withBrowser } from './browser.mjs';
 
-const [executablePath, url] = process.argv.slice(2);
-const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const stage = async (name, found = {}) => {
-  console.log(JSON.stringify({ stage: name, ...found }));
-  await lines.next();
-};
-const assert = (holds, what) => {
-  if (!holds) throw new Error(what);
-};
-
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
-try {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-  const said = [];
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && said.push(message.text()));
-  page.on('pageerror', (error) => said.push(String(error)));
-  const elsewhere = [];
-  page.on('request', (request) => new URL(request.url()).origin === new URL(url).origin || elsewhere.push(request.url()));
-
+await withBrowser(async (browser) => {
+  const { page, said, elsewhere } = await newPage(browser);
   await page.goto(url);
   assert(!page.url().includes('token'), 'the token stays in the address');
-  await page.waitForFunction(() => document.querySelector('#live')?.dataset.state === 'live');
+  await isLive(page);
   await page.waitForSelector('tbody tr');
-  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime);
-  await stage('opened', { paint, rows: await page.$$eval('tbody tr', (rows) => rows.map((row) => row.textContent)) });
+  await stage('opened', { rows: await page.$$eval('tbody tr', (rows) => rows.map((row) => row.textContent)) });
 
-  await page.goto(url.split('?')[0] + '#/job/default/elastic/watched');
+  await page.goto(origin + '#/job/default/elastic/watched');
   await page.waitForSelector('.plot');
   const points = () => page.$$eval('.plot', (plots) => plots.map((plot) => Number(plot.dataset.points ?? 0)));
   const before = Math.max(...(await points()));
@@ -45,10 +25,9 @@ try {
   for (const width of [320, 360, 768]) {
     await page.setViewportSize({ width, height: 800 });
     for (const route of ['#/', '#/job/default/elastic/watched', '#/nodes', '#/events']) {
-      await page.goto(url.split('?')[0] + route);
+      await page.goto(origin + route);
       await page.waitForTimeout(300);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
-      if (wide) widths.push(`${route} at ${width}`);
+      if (await isWide(page)) widths.push(`${route} at ${width}`);
     }
   }
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -59,9 +38,7 @@ try {
   await stage('looks', { widths, light, dark, said, elsewhere });
 
   const stranger = await browser.newPage();
-  await stranger.goto(url.split('?')[0]);
+  await stranger.goto(origin);
   await stranger.waitForSelector('.locked');
   await stage('locked', { text: await stranger.textContent('.locked') });
-} finally {
-  await browser.close();
-}
+});

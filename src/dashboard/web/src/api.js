@@ -11,11 +11,19 @@ export class ApiError extends Error {
   }
 }
 
+/** What early.js has asked for; taken once. */
+function takeEarly(url) {
+  if (url !== 'api/jobs') return undefined;
+  const early = globalThis.earlyJobs;
+  globalThis.earlyJobs = undefined;
+  return early;
+}
+
 /** @param {string} url relative, so that the page also works behind a proxy with a path of its own */
 export async function get(url, signal) {
   let answer;
   try {
-    answer = await fetch(url, { signal, headers: { accept: 'application/json' } });
+    answer = await (takeEarly(url) ?? fetch(url, { signal, headers: { accept: 'application/json' } }));
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new ApiError(0, 'the server does not answer');

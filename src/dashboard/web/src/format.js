@@ -83,8 +83,11 @@ export const amount = (resource, v) => (/memory|storage|hugepages/.test(resource
 /** @returns {Tone} */
 export function toneOfJob(job) {
   if (job.over) return job.succeeded ? 'succeeded' : 'failed';
-  return /^running/i.test(job.state) ? 'running' : 'waiting';
+  return /^(running|training|evaluating|predicting|ending)/i.test(job.state) ? 'running' : 'waiting';
 }
+
+/** Nobody has looked at a job that has no state. */
+export const stateOfJob = (job) => job.state || 'New';
 
 /** Of a pod or member. @returns {Tone} */
 export function toneOf(state = '') {

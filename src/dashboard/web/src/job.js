@@ -1,6 +1,6 @@
 // One job: why it is as it is, its pods over time, its metrics, members, events, and the last words of pods that are gone.
 import { eventKeys, eventRow, newestFirst } from './events.js';
-import { age, ago, byName, bytes, now, span, stateMark, tick, toneOf, toneOfJob } from './format.js';
+import { age, ago, byName, bytes, now, span, stateMark, stateOfJob, tick, toneOf, toneOfJob } from './format.js';
 import { html, makeList, prose, put } from './html.js';
 import { sparkline } from './jobs.js';
 import { makePlots } from './plots.js';
@@ -8,7 +8,7 @@ import { timeline } from './timeline.js';
 
 function head({ job, sentence, waits, next }) {
   return html`<p class="crumbs"><a href="#/">Jobs</a> / ${job.namespace} / ${job.kind}</p>
-    <h1><span class="kind">${job.kind}/</span>${job.name} ${stateMark(toneOfJob(job), job.state)}</h1>
+    <h1><span class="kind">${job.kind}/</span>${job.name} ${stateMark(toneOfJob(job), stateOfJob(job))}</h1>
     <p class="sentence">${prose(sentence)}</p>
     ${waits?.length > 0 && html`<div class="waits"><h2>Waits for</h2><ul>${waits.map((one) => html`<li>${prose(one)}</li>`)}</ul></div>`}
     ${next && html`<p class="next"><b>Next</b> ${prose(next)}</p>`}`;
@@ -94,6 +94,8 @@ export function jobPage(root, namespace, kind, name) {
       drawTimeline();
       tick(parts.life);
     },
+    // Of what members write into their logs no change is told.
+    every: () => (data?.job.over ? 10 : 2),
     leave() { parts?.plots.destroy(); },
   };
 }

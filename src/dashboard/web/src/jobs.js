@@ -1,5 +1,5 @@
 // All jobs, the newest first.
-import { age, jobHref, stateMark, tick, toneOfJob } from './format.js';
+import { age, jobHref, now, stateMark, stateOfJob, tick, toneOfJob } from './format.js';
 import { html, makeList, put } from './html.js';
 
 const FILTERS = {
@@ -11,20 +11,21 @@ const FILTERS = {
 };
 
 /** More than any screen has. The very first time these are drawn alone, and the others after they are seen. */
-const FIRST_ROWS = 80;
+const FIRST_ROWS = 50;
 let seenBefore = false;
 
 const WIDTH = 72;
 const HEIGHT = 16;
 
-/** Members that were ready, over time, as a line of steps. */
+/** Members that were ready, over time up to now or to the job's end, as a line of steps. */
 export function sparkline(job) {
   const points = job.size ?? [];
   if (!points.length) return '';
   const t0 = points[0][0];
-  const length = Math.max(points.at(-1)[0] - t0, 1);
+  const end = (job.over ? Date.parse(job.ended) : now()) / 1000 || 0;
+  const length = Math.max(points.at(-1)[0] - t0, end - t0, 1);
   const top = Math.max(job.wanted, ...points.map((p) => p[1]), 1);
-  const x = (t) => +(((t - t0) / length) * WIDTH).toFixed(1);
+  const x = (t) => Math.round(((t - t0) / length) * WIDTH); // in whole steps: a row is drawn anew only when one is made
   const y = (n) => +(HEIGHT - 1 - (n / top) * (HEIGHT - 2)).toFixed(1);
   let line = `M0 ${y(points[0][1])}`;
   for (const [t, n] of points.slice(1)) line += `H${x(t)}V${y(n)}`;
@@ -40,7 +41,7 @@ function row(job) {
     <td class="name"><a href="${jobHref(job.namespace, job.kind, job.name)}" title="${job.kind}/${job.name}">
       <span class="kind">${job.kind}/</span>${job.name}</a></td>
     <td class="namespace" title="${job.namespace}">${job.namespace}</td>
-    <td class="st">${stateMark(tone, job.state)}</td>
+    <td class="st">${stateMark(tone, stateOfJob(job))}</td>
     <td class="num ready" data-label="ready">${job.ready}/${job.wanted}</td>
     <td class="num restarts${job.restarts ? '' : ' none'}" data-label="restarts">${job.restarts}</td>
     <td class="num age" data-label="age">${age(job.created)}</td>
@@ -87,7 +88,7 @@ export function jobsPage(root, params) {
     if (!list) build();
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     const matching = jobs.filter((job) => {
-      const text = `${job.kind}/${job.name} ${job.namespace} ${job.state} ${job.message}`.toLowerCase();
+      const text = `${job.kind}/${job.name} ${job.namespace} ${stateOfJob(job)} ${job.message}`.toLowerCase();
       return wanted.every((word) => text.includes(word));
     });
     const shown = matching.filter(FILTERS[state]);

@@ -16,12 +16,13 @@ import { nodesPage } from './nodes.js';
  * @property {(change: {what: string, namespace?: string, kind?: string, name?: string}) => boolean} [concerns] all do, if absent
  * @property {(event: any) => void} [onEvent]
  * @property {() => void} [tick] each second
+ * @property {() => number} [every] after how many seconds it is asked for again, though no change was told; 10, if absent
  * @property {(params: URLSearchParams) => void} [onParams] the part of the address after "?" has changed
  * @property {() => void} [leave]
  */
 
-/** What no change is told of, as what a pod uses, is asked for this often. */
-const REFRESH_MS = 10_000;
+/** What no change is told of, as what a pod uses, is asked for again after so many seconds. */
+const REFRESH = 10;
 
 const main = document.getElementById('main');
 const note = document.getElementById('note');
@@ -170,12 +171,12 @@ const stream = new Stream({
 
 addEventListener('hashchange', navigate);
 history.scrollRestoration = 'manual';
+let seconds = 0;
 setInterval(() => {
   if (document.hidden) return;
   tick();
   page?.tick?.();
+  seconds += 1;
+  if (seconds % (page?.every?.() ?? REFRESH) === 0 && live.dataset.state === 'live') fresh.poke();
 }, 1000);
-setInterval(() => {
-  if (!document.hidden && live.dataset.state === 'live') fresh.poke();
-}, REFRESH_MS);
 navigate();

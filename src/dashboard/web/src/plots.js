@@ -22,7 +22,7 @@ class Plot {
     this.plot = new uPlot({
       width: Math.max(200, this.canvas.clientWidth),
       height: HEIGHT,
-      padding: [6, 10, 0, 0],
+      padding: [6, 26, 0, 0], // the last time is written around its end
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, y: false, sync: { key: 'job' } },
       axes: [

@@ -5,10 +5,13 @@ import { html } from './html.js';
 export const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 const WORDS = { running: 'running', completed: 'completed', failed: 'failed', deleted: 'deleted', waiting: 'waiting' };
 
-/** Ticks at round times of the viewer's clock, eight at most. */
+const narrow = matchMedia('(max-width: 820px)');
+
+/** Ticks at round times of the viewer's clock: as many as there is room for. */
 function ticks(from, to) {
+  const most = narrow.matches ? 3 : 8;
   const seconds = (to - from) / 1000;
-  const step = STEPS.find((s) => seconds / s <= 8) ?? Math.ceil(seconds / 8 / 86400) * 86400;
+  const step = STEPS.find((s) => seconds / s <= most) ?? Math.ceil(seconds / most / 86400) * 86400;
   const zone = new Date(from).getTimezoneOffset() * 60_000;
   const result = [];
   for (let t = Math.ceil((from - zone) / (step * 1000)) * step * 1000 + zone; t <= to; t += step * 1000) {
@@ -77,14 +80,15 @@ export function timeline(data, now) {
   const to = Math.max(from + 1000, data.job.over ? Math.max(Date.parse(data.job.ended ?? data.job.created), ...times) : now);
   const percent = (t) => +Math.min(100, Math.max(0, ((t - from) / (to - from)) * 100)).toFixed(2);
   const axis = ticks(from, to);
+  const edge = narrow.matches ? 12 : 4; // half a label, in percent
   const grid = axis.map(({ t }) => html`<line class="grid" x1="${percent(t)}%" x2="${percent(t)}%" y2="22"/>`);
   const marks = marksOf(lanes);
   const states = Object.keys(WORDS).filter((state) => data.timeline.some((pod) => pod.state === state));
 
   return html`<div class="timeline"><div class="lanes" tabindex="0" role="region" aria-label="Pods over time">
     <div class="lane axis" aria-hidden="true"><span class="label"></span><svg width="100%" height="16">
-    ${axis.map(({ t, label }, i) => html`<text class="${i % 2 ? 'odd' : 'even'}" x="${percent(t)}%" y="11"
-      text-anchor="${percent(t) < 4 ? 'start' : percent(t) > 96 ? 'end' : 'middle'}">${label}</text>`)}</svg></div>
+    ${axis.map(({ t, label }) => html`<text x="${percent(t)}%" y="11"
+      text-anchor="${percent(t) < edge ? 'start' : percent(t) > 100 - edge ? 'end' : 'middle'}">${label}</text>`)}</svg></div>
     ${lanes.map((one) => lane(one, marks, percent, to, grid))}</div>
     <p class="legend">${states.map((state) => html`<span><i class="swatch ${state}" aria-hidden="true"></i>${state}</span>`)}
     ${marks.length > 0 && html`<span><i class="swatch round" aria-hidden="true">n</i>restarted or failed</span>`}</p></div>
