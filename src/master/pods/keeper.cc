@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "kube/error.h"
 #include "kube/pod_end.h"
 
 namespace trainyard::master {
@@ -190,7 +191,12 @@ void PodKeeper::Pass() {
   }
   if (!std::exchange(begun_, true)) TakeHistory(view.pods);
   view.memory = memory_;
-  const PodsPlan plan = PlanPods(view, Clock::System().Now());
+  PodsPlan plan = PlanPods(view, Clock::System().Now());
+  // A job that is deleted loses its workers before its master: none of them is missed.
+  if (!plan.ended.empty() && MasterIsLeaving()) {
+    view.over = true;
+    plan = PlanPods(view, Clock::System().Now());
+  }
   memory_ = plan.memory;
   Act(plan);
   // What ended long ago is forgotten here too.
@@ -226,6 +232,16 @@ void PodKeeper::TakeHistory(const std::vector<SeenPod>& pods) {
     if (pod.launch < launches[pod.index] && !pod.cause.empty())
       report_.last.push_back({pod.since, options_.role, pod.index, pod.name, pod.cause});
   }
+}
+
+bool PodKeeper::MasterIsLeaving() {
+  if (leaving_) return true;
+  const auto text = api_.Get(kube::Resource::Pods(), {options_.ns, options_.pod});
+  if (kube::IsNotFound(text.status())) leaving_ = true;
+  if (!text.ok()) return leaving_;
+  const auto pod = kube::ParsePod(*text);
+  leaving_ = pod.ok() && (pod->IsBeingDeleted() || pod->meta.uid != options_.pod_uid);
+  return leaving_;
 }
 
 void PodKeeper::Act(const PodsPlan& plan) {

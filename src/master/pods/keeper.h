@@ -77,6 +77,7 @@ class PodKeeper {
   std::vector<SeenPod> See();
   std::vector<int> AtWork();
   void TakeHistory(const std::vector<SeenPod>& pods);
+  bool MasterIsLeaving();
   void Act(const PodsPlan& plan);
   // What is left of pods that have ended, for those who ask later.
   void KeepHistory(const PodsPlan& plan);
@@ -90,8 +91,9 @@ class PodKeeper {
   kube::Informer<kube::CompactPod> pods_;
   kube::EventRecorder events_;
   kube::PodHistory history_;
-  bool begun_ = false;  // of the thread
-  PodMemory memory_;    // of the thread
+  bool begun_ = false;    // of the thread
+  bool leaving_ = false;  // of the thread: the master's own pod is being deleted
+  PodMemory memory_;      // of the thread
   std::map<std::string, SeenPod>
       launched_;                      // of the thread: not seen in the cache yet, or seen and gone since
   std::map<std::string, bool> told_;  // of the thread: pods whose end the master knows of
