@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import cases
@@ -53,7 +54,9 @@ class Scratch:
         for folder, _, names in os.walk(self.folder):
             if "kubeconfig" in names:
                 subprocess.run([cases.TRAINYARD, "down", "--home", folder], capture_output=True, env=self.env, timeout=60, check=False)
-        left = processes.with_argument(self.folder)
+        end = time.monotonic() + 5
+        while (left := processes.with_argument(self.folder)) and time.monotonic() < end:
+            time.sleep(0.05)
         for pid in left:
             Shell.signal(pid, 9)
         shutil.rmtree(self.folder, ignore_errors=True)
