@@ -121,7 +121,7 @@ class Get final : public Command {
       if (!changes.Await(absl::ZeroDuration())) continue;
       TY_ASSIGN_OR_RETURN(const std::vector<view::Job> jobs, Read(client));
       const std::vector<view::Job> changed = Changed(jobs, seen);
-      if (!changed.empty()) TY_RETURN_IF_ERROR(ShowRows(changed, /*head=*/false));
+      if (!changed.empty()) TY_RETURN_IF_ERROR(ShowChanged(jobs, changed));
     }
     return absl::OkStatus();
   }
@@ -155,12 +155,25 @@ class Get final : public Command {
     return changed;
   }
 
-  absl::Status ShowRows(const std::vector<view::Job>& jobs, bool head) const {
+  absl::Status ShowRows(const std::vector<view::Job>& jobs) const {
     const absl::Time now = absl::Now();
-    std::vector<std::vector<std::string>> rows;
-    if (head) rows.push_back(HeadRow(all_, output_ == "wide"));
+    std::vector<std::vector<std::string>> rows = {HeadRow(all_, output_ == "wide")};
     for (const view::Job& job : jobs) rows.push_back(RowOf(job, all_, output_ == "wide", now));
     return Print(Table(rows, 3));
+  }
+
+  // Below what was shown before, and as wide.
+  absl::Status ShowChanged(const std::vector<view::Job>& all, const std::vector<view::Job>& changed) const {
+    const absl::Time now = absl::Now();
+    std::vector<std::vector<std::string>> rows = {HeadRow(all_, output_ == "wide")};
+    for (const auto* const jobs : {&all, &changed}) {
+      for (const view::Job& job : *jobs) rows.push_back(RowOf(job, all_, output_ == "wide", now));
+    }
+    const std::string table = Table(rows, 3);
+    const std::vector<std::string_view> lines = Split(std::string_view(table), '\n');
+    std::string out;
+    for (std::size_t i = all.size() + 1; i < rows.size(); ++i) StrAppend(out, lines[i], "\n");
+    return Print(out);
   }
 
   absl::Status Show(const std::vector<view::Job>& jobs, const JobsClient& client) const {
@@ -170,7 +183,7 @@ class Get final : public Command {
       return Print(out);
     }
     if (output_ == "json" || output_ == "yaml") return ShowObjects(jobs);
-    if (!jobs.empty()) return ShowRows(jobs, /*head=*/true);
+    if (!jobs.empty()) return ShowRows(jobs);
     std::cerr << "there are no jobs" << (all_ ? "" : StrCat(" in namespace ", client.ns())) << " ("
               << client.where() << ")" << std::endl;
     return absl::OkStatus();
