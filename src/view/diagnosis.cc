@@ -1,6 +1,8 @@
 #include "view/diagnosis.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 
 #include "base/text.h"
 #include "kube/rfc3339.h"
@@ -22,9 +24,11 @@ std::string Since(absl::Time time, absl::Time now) {
 std::string CountMembers(const JobPage& page) {
   const auto running = std::ranges::count_if(page.members, &Member::runs);
   if (page.members.empty()) return "it has no pods";
-  const std::string all = StrCat(page.members.size(), page.members.size() == 1 ? " member" : " members");
-  if (static_cast<std::size_t>(running) == page.members.size())
-    return page.members.size() == 1 ? "its member runs" : StrCat("all ", all, " run");
+  // Those that have no pod just now count too. What an elastic job wants is workers alone.
+  const bool known = !page.job.over && page.job.kind != Kind::kElastic;
+  const auto count = std::max<std::int64_t>(std::ssize(page.members), known ? page.job.wanted : 0);
+  const std::string all = StrCat(count, count == 1 ? " member" : " members");
+  if (running == count) return count == 1 ? "its member runs" : StrCat("all ", all, " run");
   return StrCat(running, " of ", all, running == 1 ? " runs" : " run");
 }
 

@@ -111,6 +111,11 @@ TEST(Diagnose, HasNothingToSayOfAJobThatRuns) {
   EXPECT_EQ(diagnosis.next, "");
 }
 
+TEST(Diagnose, CountsMembersThatHaveNoPodJustNow) {
+  const JobPage page = Page(TfJob(kRunning, R"(,"ready":"1/3")"), {Pod("a", "0", R"({"phase":"Running"})")});
+  EXPECT_THAT(Diagnose(page, kNow).sentence, HasSubstr("1 of 3 members runs"));
+}
+
 TEST(Diagnose, NamesWhoFindsNoNodeAndWhyNot) {
   const kube::CompactPod waiting = Pod(
       "w", "0",
