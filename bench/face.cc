@@ -86,8 +86,10 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> ClusterOfJobs(const Settings& sett
                       LocalCluster::Start(settings.trainyard, settings.folder + "/face", {"--no-operator"}));
   TY_ASSIGN_OR_RETURN(const auto load, JobLoad::Connect(cluster->kubeconfig()));
   TY_RETURN_IF_ERROR(load->InstallKinds());
+  const int count = settings.quick ? 10 : kJobs;
   std::vector<std::string> jobs;
-  for (int i = 0; i < (settings.quick ? 10 : kJobs); ++i) jobs.push_back(JobBody(StrCat("job-", i), 4));
+  jobs.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) jobs.push_back(JobBody(StrCat("job-", i), 4));
   TY_RETURN_IF_ERROR(load->CreateAll(TfJobs(), "default", std::move(jobs)));
   return cluster;
 }

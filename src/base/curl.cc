@@ -39,6 +39,9 @@ Function* Find(const char* name) {
 // The function of the library with this name.
 #define TY_REAL(name) static auto* const real = Find<decltype(name)>(#name)
 
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wvarargs"  // the last parameter is an enum, as libcurl will have it
+#endif
 // Options are a long, a curl_off_t or a pointer: on 64 bits all of them are passed alike.
 static_assert(sizeof(long) == sizeof(void*) && sizeof(curl_off_t) == sizeof(void*));
 #define TY_THIRD(last)                     \

@@ -63,6 +63,7 @@ std::pair<absl::Time, std::string_view> SplitTime(std::string_view line) {
 
 std::vector<std::string> ChooseTellers(const view::JobPage& page) {
   std::vector<std::string> names;
+  names.reserve(page.members.size() + page.history.size());
   for (const view::Member& member : page.members) names.push_back(member.name);
   for (const kube::GonePod& gone : page.history) names.push_back(gone.member);
   std::ranges::sort(names, view::NameLess);

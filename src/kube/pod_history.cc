@@ -237,7 +237,7 @@ std::vector<GonePod> PodHistory::Collect(const std::vector<Leaving>& pods) {
   return gone;
 }
 
-absl::Status PodHistory::Store(const HistoryOwner& owner, std::vector<GonePod> gone) {
+absl::Status PodHistory::Store(const HistoryOwner& owner, const std::vector<GonePod>& gone) {
   if (gone.empty()) return absl::OkStatus();
   const ObjectKey key{owner.ns, HistoryName(owner.kind, owner.job)};
   absl::Status stored;

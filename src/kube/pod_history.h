@@ -86,7 +86,7 @@ class PodHistory {
   // again when it has ended.
   std::vector<GonePod> Collect(const std::vector<Leaving>& pods);
   // Adds them to the job's history.
-  absl::Status Store(const HistoryOwner& owner, std::vector<GonePod> gone);
+  absl::Status Store(const HistoryOwner& owner, const std::vector<GonePod>& gone);
 
  private:
   enum class Known : std::uint8_t { kNothing, kThatItGoes, kHowItEnded };

@@ -421,7 +421,7 @@ absl::Status Controller::Act(const StoredTask& task, const std::vector<Action>& 
     }
   }
   CallAgents(task, actions);
-  KeepHistory(task, std::move(gone));
+  KeepHistory(task, gone);
   return failed;
 }
 
@@ -443,7 +443,7 @@ std::vector<kube::GonePod> Controller::CollectLeaving(const StoredTask& task,
   return leaving.empty() ? std::vector<kube::GonePod>() : history_.Collect(leaving);
 }
 
-void Controller::KeepHistory(const StoredTask& task, std::vector<kube::GonePod> gone) {
+void Controller::KeepHistory(const StoredTask& task, const std::vector<kube::GonePod>& gone) {
   const absl::Status stored = history_.Store({.ns = options_.ns,
                                               .kind = "task",
                                               .job = task.spec.name,
@@ -452,7 +452,7 @@ void Controller::KeepHistory(const StoredTask& task, std::vector<kube::GonePod> 
                                                                   {"name", task.meta.name},
                                                                   {"uid", task.meta.uid},
                                                                   {"controller", true}}},
-                                             std::move(gone));
+                                             gone);
   if (!stored.ok())
     log::Warn("a task's history could not be stored", {{"task", task.spec.name}, {"error", stored}});
 }

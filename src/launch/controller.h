@@ -92,7 +92,7 @@ class Controller {
   void CallAgents(const StoredTask& task, const std::vector<Action>& actions);
   // What is left of pods that have failed or go, before they are gone.
   std::vector<kube::GonePod> CollectLeaving(const StoredTask& task, const std::vector<Action>& actions);
-  void KeepHistory(const StoredTask& task, std::vector<kube::GonePod> gone);
+  void KeepHistory(const StoredTask& task, const std::vector<kube::GonePod>& gone);
   absl::Duration HoldBack(const kube::ObjectKey& key, const TaskStatus& before, const TaskStatus& after);
   void Tell(const StoredTask& task, const TaskStatus& status);
   void ForgetPods(const kube::ObjectKey& key);

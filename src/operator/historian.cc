@@ -51,13 +51,13 @@ std::vector<kube::GonePod> Historian::Collect(const job::JobView& view, const jo
   return leaving.empty() ? std::vector<kube::GonePod>() : history_.Collect(leaving);
 }
 
-void Historian::Store(const CompactJob& job, std::vector<kube::GonePod> gone) {
+void Historian::Store(const CompactJob& job, const std::vector<kube::GonePod>& gone) {
   if (gone.empty()) return;
   const absl::Status stored = history_.Store({.ns = std::string(job.meta.ns.view()),
                                               .kind = LowerCase(kind_.resource().kind),
                                               .job = job.meta.name,
                                               .reference = OwnerReference(kind_.resource(), job.meta)},
-                                             std::move(gone));
+                                             gone);
   if (!stored.ok())
     log::Warn("a job's history could not be stored", {{"job", job.meta.Key().Str()}, {"error", stored}});
 }

@@ -23,7 +23,7 @@ class Historian {
   std::vector<kube::GonePod> Collect(const job::JobView& view, const job::JobPlan& plan,
                                      const Caches& caches);
   // A history that cannot be stored is no reason to stop: it is logged.
-  void Store(const CompactJob& job, std::vector<kube::GonePod> gone);
+  void Store(const CompactJob& job, const std::vector<kube::GonePod>& gone);
 
  private:
   const Kind& kind_;

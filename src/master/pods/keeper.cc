@@ -320,7 +320,7 @@ void PodKeeper::KeepHistory(const PodsPlan& plan) {
                                                                   {"name", options_.pod},
                                                                   {"uid", options_.pod_uid},
                                                                   {"controller", true}}},
-                                             std::move(gone));
+                                             gone);
   if (!stored.ok()) log::Warn("the job's history could not be stored", {{"error", stored}});
 }
 
