@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/document.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@
 #include "cli/ending_signals.h"
 #include "cli/jobs_common.h"
 #include "cli/log_lines.h"
+#include "kube/error.h"
 #include "kube/http.h"
 #include "kube/rfc3339.h"
 #include "view/diagnosis.h"
@@ -63,9 +65,8 @@ std::string LogTarget(const view::Job& job, const view::Member& member, const Lo
 // it broke, and one whose container is started again goes on with the next.
 class PodFollower {
  public:
-  PodFollower(kube::Transport& transport, view::Job job, view::Member member, LogChoice choice,
-              LinePrinter& printer)
-      : transport_(transport),
+  PodFollower(kube::Api& api, view::Job job, view::Member member, LogChoice choice, LinePrinter& printer)
+      : api_(api),
         job_(std::move(job)),
         member_(std::move(member)),
         choice_(std::move(choice)),
@@ -117,7 +118,7 @@ class PodFollower {
   }
 
   Outcome ReadOnce() {
-    auto opened = transport_.Open(
+    auto opened = api_.transport().Open(
         {.target = LogTarget(job_, member_, choice_, true, false, last_time_), .accept = "*/*"});
     if (!opened.ok()) return Outcome::kBroke;
     if (opened->body == nullptr) {
@@ -127,6 +128,14 @@ class PodFollower {
         return Outcome::kGone;
       }
       return code == 404 ? Outcome::kGone : Outcome::kBroke;  // else it has not started yet
+    }
+    // Logs are had by a pod's name, which another may have by now: its lines are its own follower's.
+    const auto pod =
+        api_.Do(kube::ForMetadata(kube::GetOperation(kube::Resource::Pods(), {job_.ns, member_.pod})));
+    if (!pod.ok() && !kube::IsNotFound(pod.status())) return Outcome::kBroke;
+    if (pod.ok()) {
+      const auto known = ParseJson(*pod);
+      if (!known.ok() || StringAt(*known, {"metadata", "uid"}) != member_.uid) return Outcome::kGone;
     }
     // Lines of the time at which it broke come again: so many of them are known.
     skip_ = last_time_.empty() ? 0 : shown_at_last_time_;
@@ -159,7 +168,7 @@ class PodFollower {
     if (!printer_.Print(member_.name, choice_.timestamps ? line : text)) Stop();
   }
 
-  kube::Transport& transport_;
+  kube::Api& api_;
   const view::Job job_;
   const view::Member member_;
   const LogChoice choice_;
@@ -299,7 +308,7 @@ class JobLogs final : public Command {
           break;
         }
         followed_.insert(member.uid);
-        followers.emplace_back(client.transport(), page.job, member, choice_, printer_);
+        followers.emplace_back(client.api(), page.job, member, choice_, printer_);
       }
       choice_.tail.reset();  // pods that come are shown whole
       choice_.since.reset();
