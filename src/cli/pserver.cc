@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/member_flags.h"
 #include "cli/worker_process.h"
 #include "ps/rpc/process.h"
 
@@ -24,39 +25,15 @@ class PserverCommand final : public Command {
   }
 
   void Declare(Flags& flags) override {
-    flags.Text({.name = "--master", .value = "HOST:PORT", .help = "Where the master is", .everywhere = true},
-               options_.master);
-    flags.Number(
-        {.name = "--pserver-index", .value = "N", .help = "Which pserver this is (0)", .everywhere = true},
-        index_);
+    member_.Declare(flags, "--pserver-index", "Which pserver this is (0)");
     flags.Text({.name = "--listen",
                 .value = "ADDRESS",
                 .help = "Where workers come (the pod's IP, any port that is free)"},
                listen_);
-    flags.Text({.name = "--token-file",
-                .value = "FILE",
-                .help = "The job's token: whoever lacks it is refused ($TRAINYARD_JOB_TOKEN)"},
-               token_file_);
-    flags.Text({.name = "--pod-name",
-                .value = "NAME",
-                .help = "What the master calls it (the host's name)",
-                .everywhere = true},
-               options_.pod);
-    flags.Duration({.name = "--patience",
-                    .value = "TIME",
-                    .help = "How long it waits for a master that cannot be reached (10m)"},
-                   patience_);
   }
 
   absl::Status Run() override {
-    if (options_.master.empty())
-      return UsageError("--master is missing: say where the master is, as HOST:PORT");
-    if (index_ && (*index_ < 0 || *index_ > INT32_MAX))
-      return UsageError("--pserver-index must not be below 0");
-    if (index_) options_.index = static_cast<int>(*index_);
-    if (patience_) options_.patience = *patience_;
-    TY_ASSIGN_OR_RETURN(options_.token, JobToken(token_file_));
-    if (options_.pod.empty()) options_.pod = HostName();
+    TY_RETURN_IF_ERROR(member_.Take(options_));
     options_.listen = listen_.empty() ? PodAddress(0) : listen_;
     ps::TuneProcess(ps::Connections::kMany);
     SignalStopper stopper;
@@ -70,10 +47,8 @@ class PserverCommand final : public Command {
 
  private:
   master::PserverOptions options_;
-  std::optional<std::int64_t> index_;
-  std::optional<absl::Duration> patience_;
+  MemberFlags member_;
   std::string listen_;
-  std::string token_file_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/member_flags.h"
 #include "cli/worker_process.h"
 #include "master/worker/program_worker.h"
 #include "ps/rpc/process.h"
@@ -23,37 +24,11 @@ class WorkerCommand final : public Command {
   }
 
   void Declare(Flags& flags) override {
-    flags.Text({.name = "--master", .value = "HOST:PORT", .help = "Where the master is", .everywhere = true},
-               options_.master);
-    flags.Number({.name = "--worker-index",
-                  .value = "N",
-                  .help = "Which worker this is (any that is free)",
-                  .everywhere = true},
-                 index_);
-    flags.Text({.name = "--token-file",
-                .value = "FILE",
-                .help = "The job's token: whoever lacks it is refused ($TRAINYARD_JOB_TOKEN)"},
-               token_file_);
-    flags.Text({.name = "--pod-name",
-                .value = "NAME",
-                .help = "What the master calls it (the host's name)",
-                .everywhere = true},
-               options_.pod);
-    flags.Duration({.name = "--patience",
-                    .value = "TIME",
-                    .help = "How long it waits for a master that cannot be reached (10m)"},
-                   patience_);
+    member_.Declare(flags, "--worker-index", "Which worker this is (any that is free)");
   }
 
   absl::Status Run() override {
-    if (options_.master.empty())
-      return UsageError("--master is missing: say where the master is, as HOST:PORT");
-    if (index_ && (*index_ < 0 || *index_ > INT32_MAX))
-      return UsageError("--worker-index must not be below 0");
-    if (index_) options_.index = static_cast<int>(*index_);
-    if (patience_) options_.patience = *patience_;
-    TY_ASSIGN_OR_RETURN(options_.token, JobToken(token_file_));
-    if (options_.pod.empty()) options_.pod = HostName();
+    TY_RETURN_IF_ERROR(member_.Take(options_));
     ps::TuneProcess();
     SignalStopper stopper;
     absl::Status ended = stopper.Run(
@@ -66,9 +41,7 @@ class WorkerCommand final : public Command {
 
  private:
   master::WorkerOptions options_;
-  std::optional<std::int64_t> index_;
-  std::optional<absl::Duration> patience_;
-  std::string token_file_;
+  MemberFlags member_;
 };
 
 }  // namespace
