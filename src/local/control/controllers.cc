@@ -29,8 +29,6 @@ namespace {
 constexpr int kStepsAtOnce = 20'000;
 constexpr std::array<absl::Duration, 3> kChecks = {absl::Seconds(1), absl::Milliseconds(250),
                                                    absl::Milliseconds(50)};
-// We look at least so many times within a node's grace, and notice a sleep of our own that is as long.
-constexpr int kLooksInGrace = 4;
 
 // Nothing is tried twice within a pass: it would hold up all others. The queues come back to it.
 constexpr kube::RetryPolicy kOnce{.attempts = 1};
@@ -147,11 +145,7 @@ void Controllers::Run() {
 SteadyTime Controllers::Step() {
   Parts& parts = *parts_;
   const SteadyTime now = clock_.Steady();
-  const absl::Duration look_every = options_.nodes.grace / kLooksInGrace;
-  if (promised_ != SteadyTime::Never() && now - promised_ > look_every) {
-    log::Info("the controllers slept", {{"late", now - promised_}});
-    parts.nodes.Forgive(now - promised_);
-  }
+  parts.nodes.BeginPass();
   FollowResources(now);
   parts.watches.Pump(kStepsAtOnce);
   TellFailures();
@@ -162,10 +156,7 @@ SteadyTime Controllers::Step() {
   // What was written is seen before anything else is decided.
   SteadyTime next = worked ? now : parts.watches.NextTime();
   for (control::Loop* loop : parts.Loops()) next = std::min(next, loop->NextTime());
-  next = std::min(next, next_check_);
-  if (parts.nodes.HasNodes()) next = std::min(next, now + look_every);
-  promised_ = std::max(next, now);
-  return promised_;
+  return std::max(std::min({next, next_check_, parts.nodes.NextPass()}), now);
 }
 
 void Controllers::FollowResources(SteadyTime now) {

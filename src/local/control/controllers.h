@@ -72,7 +72,6 @@ class Controllers {
   const std::function<std::shared_ptr<const ResourceTable>()> served_;
   const std::unique_ptr<Parts> parts_;
   std::shared_ptr<const ResourceTable> followed_;
-  SteadyTime promised_ = SteadyTime::Never();
   // A definition is seen before the table has it: so often it is looked at again.
   int checks_left_ = 0;
   SteadyTime next_check_ = SteadyTime::Never();

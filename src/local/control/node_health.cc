@@ -53,6 +53,15 @@ Document* FindCondition(Document& object, std::string_view type) {
 
 }  // namespace
 
+absl::Duration PassInterval(const NodeTimes& times) { return times.grace / 16; }
+
+absl::Duration NotePass(WatchedTime& watched, absl::Duration interval, SteadyTime clock_now) {
+  const absl::Duration passed = clock_now - watched.last_pass.value_or(clock_now);
+  watched.last_pass = clock_now;
+  watched.now = watched.now + std::min(passed, interval);
+  return std::max(passed - interval, absl::ZeroDuration());
+}
+
 bool NoteLease(NodeHealth& health, std::string_view renewed, SteadyTime now) {
   if (health.lease == renewed) return false;
   health.lease = renewed;

@@ -24,10 +24,22 @@ inline constexpr std::string_view kNotReadyTaint = "node.kubernetes.io/not-ready
 inline constexpr std::string_view kUnreachableTaint = "node.kubernetes.io/unreachable";
 inline constexpr std::string_view kOutOfServiceTaint = "node.kubernetes.io/out-of-service";
 
+// The time that the judge of the nodes has watched them. Of the time between two passes, at most one interval
+// counts. A pass is late because the machine is busy or was suspended, and then the heartbeats are late too.
+struct WatchedTime {
+  SteadyTime now;                       // every deadline below is in this time
+  std::optional<SteadyTime> last_pass;  // by the clock; unset: none yet
+  bool operator==(const WatchedTime&) const = default;
+};
+// How often the judge passes over the nodes. The more often, the better it notices that it is late.
+absl::Duration PassInterval(const NodeTimes& times);
+// Counts the time since the last pass, and returns how late this one is.
+absl::Duration NotePass(WatchedTime& watched, absl::Duration interval, SteadyTime clock_now);
+
 // The signs of life of a node, by when we saw them: the clocks of two machines are never compared.
 struct NodeHealth {
   std::string uid;
-  SteadyTime heard;       // when a sign last changed
+  SteadyTime heard;       // when a sign last changed, in watched time
   std::string lease;      // as it was then
   std::string heartbeat;  // as it was then
 };

@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 const absl::Time kNow = absl::FromUnixSeconds(1'714'557'600);  // 2024-05-01T10:00:00Z
 SteadyTime At(int seconds) { return SteadyTime() + absl::Seconds(seconds); }
 
-Document Parsed(std::string_view json) { return ParseJson(json).value(); }
+Document ParsedJson(std::string_view json) { return ParseJson(json).value(); }
 ObservedNode Node(std::string_view json) { return ObserveNode(std::string(json)).value(); }
 
 TEST(NodeHealth, CountsOnlyNewSigns) {
@@ -28,8 +28,36 @@ TEST(NodeHealth, CountsOnlyNewSigns) {
   EXPECT_TRUE(NoteLease(health, "t0", At(7))) << "a clock that was set back is a sign of life all the same";
 }
 
+// Whether a node that is silent from the first pass on is lost after passes at these times.
+bool IsLostAfter(const std::vector<absl::Duration>& gaps) {
+  const NodeTimes times{.grace = absl::Seconds(16)};
+  WatchedTime watched;
+  SteadyTime clock = At(1000);
+  NotePass(watched, PassInterval(times), clock);
+  const NodeHealth health{.heard = watched.now};
+  for (const absl::Duration gap : gaps) NotePass(watched, PassInterval(times), clock = clock + gap);
+  return watched.now >= LostAt(health, times, true);
+}
+
+TEST(WatchedTime, LosesASilentNodeOnlyAfterItsGraceWithTheJudgeOnSchedule) {
+  using Gaps = std::vector<absl::Duration>;
+  EXPECT_FALSE(IsLostAfter(Gaps(15, absl::Seconds(1))));
+  EXPECT_TRUE(IsLostAfter(Gaps(16, absl::Seconds(1))));
+  EXPECT_TRUE(IsLostAfter(Gaps(160, absl::Milliseconds(100)))) << "early passes count in full";
+  EXPECT_FALSE(IsLostAfter({absl::Hours(1)})) << "the machine was suspended";
+  EXPECT_FALSE(IsLostAfter(Gaps(15, absl::Seconds(1.5)))) << "many passes were a little late";
+  EXPECT_TRUE(IsLostAfter(Gaps(16, absl::Seconds(10)))) << "a judge that is always late decides in the end";
+}
+
+TEST(WatchedTime, SaysHowLateAPassIs) {
+  WatchedTime watched;
+  EXPECT_EQ(NotePass(watched, absl::Seconds(1), At(5)), absl::ZeroDuration()) << "nobody expected the first";
+  EXPECT_EQ(NotePass(watched, absl::Seconds(1), At(6)), absl::ZeroDuration());
+  EXPECT_EQ(NotePass(watched, absl::Seconds(1), At(10)), absl::Seconds(3));
+}
+
 TEST(MarkUnknown, SaysThatNothingIsKnownOfTheNode) {
-  Document node = Parsed(R"({"status":{"conditions":[
+  Document node = ParsedJson(R"({"status":{"conditions":[
       {"type":"MemoryPressure","status":"False","reason":"Fine","message":"m",
        "lastTransitionTime":"2020-01-01T00:00:00Z"},
       {"type":"Ready","status":"True","reason":"KubeletReady","message":"m","lastHeartbeatTime":"h",
@@ -49,7 +77,7 @@ TEST(MarkUnknown, SaysThatNothingIsKnownOfTheNode) {
 }
 
 TEST(MarkUnknown, SaysThatANodeHasNeverSpoken) {
-  Document node = Parsed(R"({"status":{}})");
+  Document node = ParsedJson(R"({"status":{}})");
   EXPECT_TRUE(MarkUnknown(node, kNow));
   EXPECT_EQ(StringAt(ArrayAt(node, {"status", "conditions"})->at(0), {"reason"}), "NodeStatusNeverUpdated");
 }
@@ -81,7 +109,7 @@ TEST(WantedTaints, FollowFromConditions) {
 }
 
 TEST(CorrectTaints, ChangesOnlyWhatIsOurs) {
-  Document document = Parsed(R"({
+  Document document = ParsedJson(R"({
       "spec":{"taints":[{"key":"mine","effect":"NoExecute"},
                         {"key":"node.kubernetes.io/unreachable","effect":"NoExecute","timeAdded":"t"},
                         {"key":"node.kubernetes.io/unreachable","effect":"NoSchedule"}]},
@@ -89,7 +117,7 @@ TEST(CorrectTaints, ChangesOnlyWhatIsOurs) {
   const ObservedNode before = Node(PrintJson(document));
   EXPECT_TRUE(NeedsTaints(before));
   CorrectTaints(document, WantedTaints(before), kNow);
-  EXPECT_EQ(*ArrayAt(document, {"spec", "taints"}), Parsed(R"([{"key":"mine","effect":"NoExecute"},
+  EXPECT_EQ(*ArrayAt(document, {"spec", "taints"}), ParsedJson(R"([{"key":"mine","effect":"NoExecute"},
                        {"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},
                        {"key":"node.kubernetes.io/not-ready","effect":"NoExecute",
                         "timeAdded":"2024-05-01T10:00:00Z"}])")
@@ -98,7 +126,7 @@ TEST(CorrectTaints, ChangesOnlyWhatIsOurs) {
 }
 
 TEST(CorrectTaints, RemovesAllThatARecoveredNodeHas) {
-  Document document = Parsed(R"({
+  Document document = ParsedJson(R"({
       "spec":{"taints":[{"key":"node.kubernetes.io/unreachable","effect":"NoExecute"}]},
       "status":{"conditions":[{"type":"Ready","status":"True"}]}})");
   EXPECT_TRUE(NeedsTaints(Node(PrintJson(document))));
@@ -157,13 +185,13 @@ TEST(StaysFor, IsAsLongAsEveryTaintIsTolerated) {
 }
 
 TEST(MarkPodNotReady, ChangesPodsThatAreReadyOnly) {
-  Document pod = Parsed(R"({"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  Document pod = ParsedJson(R"({"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
   EXPECT_TRUE(MarkPodNotReady(pod, "n1", kNow));
   const Document& ready = ArrayAt(pod, {"status", "conditions"})->at(0);
   EXPECT_EQ(StringAt(ready, {"status"}), "False");
   EXPECT_EQ(StringAt(ready, {"reason"}), "NodeNotReady");
   EXPECT_FALSE(MarkPodNotReady(pod, "n1", kNow));
-  Document other = Parsed(R"({"status":{}})");
+  Document other = ParsedJson(R"({"status":{}})");
   EXPECT_FALSE(MarkPodNotReady(other, "n1", kNow));
 }
 

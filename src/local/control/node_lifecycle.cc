@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "kube/rfc3339.h"
 
 namespace trainyard::local::control {
 namespace {
@@ -51,11 +52,15 @@ NodeLifecycle::NodeLifecycle(Parts parts, IdSource random, const NodeTimes& time
   watches_.pods().OnChange([this](const kube::Change<ObservedPod>& change) { ObservePod(change); });
 }
 
-void NodeLifecycle::Forgive(absl::Duration late) {
-  const SteadyTime now = clock_.Steady();
-  for (auto& [name, health] : health_) health.heard = now;
-  for (auto& [name, since] : missing_) since = since + late;
-  for (auto& [key, leaving] : leaving_) leaving.since = leaving.since + late;
+void NodeLifecycle::BeginPass() {
+  const bool judging = NextPass() != SteadyTime::Never();
+  const absl::Duration late = NotePass(watched_, PassInterval(times_), clock_.Steady());
+  if (judging && late > times_.grace / 4) log::Info("node judge late", {{"late", late}});
+}
+
+SteadyTime NodeLifecycle::NextPass() const {
+  if (!watched_.last_pass || (health_.empty() && missing_.empty())) return SteadyTime::Never();
+  return *watched_.last_pass + PassInterval(times_);
 }
 
 // ---- what is seen
@@ -67,17 +72,16 @@ void NodeLifecycle::ObserveNode(const kube::Change<ObservedNode>& change) {
     health_.erase(name);
     return;
   }
-  const SteadyTime now = clock_.Steady();
   missing_.erase(name);
   NodeHealth& health = health_[name];
-  if (health.uid != change.after->meta.uid) health = {.uid = change.after->meta.uid, .heard = now};
-  NoteHeartbeat(health, change.after->heartbeat, now);
+  if (health.uid != change.after->meta.uid) health = {.uid = change.after->meta.uid, .heard = watched_.now};
+  NoteHeartbeat(health, change.after->heartbeat, watched_.now);
 }
 
 void NodeLifecycle::ObserveLease(const kube::Change<ObservedLease>& change) {
   if (change.after == nullptr || change.after->meta.ns != kLeaseNamespace) return;
   const auto health = health_.find(change.after->meta.name);
-  if (health != health_.end()) NoteLease(health->second, change.after->renewed, clock_.Steady());
+  if (health != health_.end()) NoteLease(health->second, change.after->renewed, watched_.now);
 }
 
 void NodeLifecycle::ObservePod(const kube::Change<ObservedPod>& change) {
@@ -109,7 +113,7 @@ kube::Outcome NodeLifecycle::Pass(const kube::ObjectKey& key) {
 
   NodeHealth& health = health_[name];
   const bool ready = node->ready == kube::ConditionStatus::kTrue;
-  if (clock_.Steady() >= LostAt(health, times_, node->has_ready)) {
+  if (watched_.now >= LostAt(health, times_, node->has_ready)) {
     if (const absl::Status checked = CheckLife(*node, health); !checked.ok()) return kube::Failed{checked};
   }
   if (NeedsTaints(*node)) {
@@ -124,23 +128,40 @@ kube::Outcome NodeLifecycle::Pass(const kube::ObjectKey& key) {
   SteadyTime next = *leaves;
   // One that is unknown already is not judged again; it comes back by what it says itself.
   const SteadyTime lost_at = LostAt(health, times_, node->has_ready);
-  if (lost_at > clock_.Steady()) next = std::min(next, lost_at);
+  if (lost_at > watched_.now) next = std::min(next, lost_at);
   if (next == SteadyTime::Never()) return kube::Done{};
-  return kube::Again{std::max(next - clock_.Steady(), absl::ZeroDuration())};
+  return kube::Again{std::max(next - watched_.now, absl::ZeroDuration())};
+}
+
+// Renews the controllers' own lease, and so returns after every heartbeat that was sent before: a read shows
+// only what is on disk, and a busy disk holds up the heartbeats of all nodes at once.
+absl::Status NodeLifecycle::WaitForHeartbeats() {
+  const std::string name = "trainyard-controllers";
+  const Object lease{
+      {"apiVersion", kube::Resource::Leases().ApiVersion()},
+      {"kind", "Lease"},
+      {"metadata", Object{{"name", name}, {"namespace", "kube-system"}}},
+      {"spec", Object{{"holderIdentity", name}, {"renewTime", kube::PrintMicroTime(clock_.Now())}}}};
+  return api_
+      .Patch(kube::Resource::Leases(), {.ns = "kube-system", .name = name}, PrintJson(lease),
+             {.type = kube::PatchType::kApply, .field_manager = name, .force = true})
+      .status();
 }
 
 // Nothing has been seen of the node for its grace. Before it is said to be lost it is looked for: what a
 // watch missed is no silence.
 absl::Status NodeLifecycle::CheckLife(const ObservedNode& node, NodeHealth& health) {
   if (node.has_ready && node.ready == kube::ConditionStatus::kUnknown) return absl::OkStatus();
+  TY_RETURN_IF_ERROR(WaitForHeartbeats());
   auto found = ReadAll(api_, {NodeRef(node.meta.name), LeaseRef(node.meta.name)});
   for (const auto& answer : found) TY_RETURN_IF_ERROR(answer);
   if (!*found[0] || UidOf(**found[0]) != node.meta.uid) return absl::OkStatus();
-  const SteadyTime now = clock_.Steady();
-  const bool renewed = *found[1] && NoteLease(health, StringAt(**found[1], {"spec", "renewTime"}), now);
-  const bool reported = NoteHeartbeat(health, HeartbeatOf(**found[0]), now);
+  const bool renewed =
+      *found[1] && NoteLease(health, StringAt(**found[1], {"spec", "renewTime"}), watched_.now);
+  const bool reported = NoteHeartbeat(health, HeartbeatOf(**found[0]), watched_.now);
   if (renewed || reported || !MarkUnknown(**found[0], clock_.Now())) return absl::OkStatus();
-  log::Warn("a node gives no sign of life", {{"node", node.meta.name}, {"silent", now - health.heard}});
+  log::Warn("a node gives no sign of life",
+            {{"node", node.meta.name}, {"silent", watched_.now - health.heard}});
   TY_RETURN_IF_ERROR(Perform(
       api_,
       Replace{.ref = NodeRef(node.meta.name), .object = **std::move(found[0]), .subresource = "status"}));
@@ -179,7 +200,6 @@ absl::Status NodeLifecycle::MarkPodsNotReady(const std::string& node, const std:
 
 absl::StatusOr<SteadyTime> NodeLifecycle::EvictPods(const ObservedNode& node,
                                                     const std::vector<PodPtr>& pods) {
-  const SteadyTime now = clock_.Steady();
   SteadyTime next = SteadyTime::Never();
   std::vector<PodPtr> due;
   for (const PodPtr& pod : pods) {
@@ -190,9 +210,9 @@ absl::StatusOr<SteadyTime> NodeLifecycle::EvictPods(const ObservedNode& node,
       continue;
     }
     Leaving& leaving = leaving_[key];
-    if (leaving.uid != pod->meta.uid) leaving = {.uid = pod->meta.uid, .since = now};
+    if (leaving.uid != pod->meta.uid) leaving = {.uid = pod->meta.uid, .since = watched_.now};
     const SteadyTime at = leaving.since + *stays;
-    if (at <= now) {
+    if (at <= watched_.now) {
       due.push_back(pod);
     } else {
       next = std::min(next, at);
@@ -229,9 +249,8 @@ kube::Outcome NodeLifecycle::RemoveOrphans(const std::string& node, const std::v
     missing_.erase(node);
     return kube::Done{};
   }
-  const SteadyTime now = clock_.Steady();
-  const SteadyTime due = missing_.try_emplace(node, now).first->second + times_.orphan_grace;
-  if (now < due) return kube::Again{due - now};
+  const SteadyTime due = missing_.try_emplace(node, watched_.now).first->second + times_.orphan_grace;
+  if (watched_.now < due) return kube::Again{due - watched_.now};
   const auto found = ReadOne(api_, NodeRef(node));
   if (!found.ok()) return kube::Failed{found.status()};
   if (*found) return kube::Again{times_.orphan_grace};  // the watch is about to say so

@@ -6,7 +6,9 @@
 //      ▲                                       │                                       (and stay Terminating
 //      └──────── it says that it is ready ─────┘                                        while it is away)
 //
-// Silence is measured by our own steady clock from the last sign that we saw, and only while we could see.
+// Silence is measured in watched time (node_health.h) from the last sign that we saw. Before a node is
+// marked, a write of our own goes the way of its heartbeats: one that waits for a slow disk has arrived by
+// then.
 #pragma once
 
 #include <map>
@@ -37,16 +39,18 @@ class NodeLifecycle {
   };
   NodeLifecycle(Parts parts, IdSource random, const NodeTimes& times);
 
-  // We did not look for so long, though we meant to: that was our silence, not the nodes'.
-  void Forgive(absl::Duration late);
-  bool HasNodes() const { return !health_.empty(); }
+  // Call it first in every pass of the controllers, before what the watches say is taken.
+  void BeginPass();
+  // When the next pass is due: nodes are not silent in the time that it is late. Never: there is nothing to
+  // judge.
+  SteadyTime NextPass() const;
   Loop& loop() { return loop_; }
 
  private:
   // A pod that is to leave its node.
   struct Leaving {
     std::string uid;
-    SteadyTime since;
+    SteadyTime since;  // in watched time
   };
 
   void ObserveNode(const kube::Change<ObservedNode>& change);
@@ -54,6 +58,7 @@ class NodeLifecycle {
   void ObservePod(const kube::Change<ObservedPod>& change);
 
   kube::Outcome Pass(const kube::ObjectKey& key);
+  absl::Status WaitForHeartbeats();
   absl::Status CheckLife(const ObservedNode& node, NodeHealth& health);
   absl::Status WriteTaints(const ObservedNode& node);
   absl::Status MarkPodsNotReady(const std::string& node, const std::vector<PodPtr>& pods);
@@ -79,7 +84,8 @@ class NodeLifecycle {
   const NodeTimes times_;
   kube::Cache<ObservedPod>::Index by_node_;
   std::map<std::string, NodeHealth, std::less<>> health_;
-  std::map<std::string, SteadyTime> missing_;  // nodes of pods that do not exist, and since when
+  WatchedTime watched_;
+  std::map<std::string, SteadyTime> missing_;  // nodes of pods that do not exist, and since when (watched)
   std::map<kube::ObjectKey, Leaving> leaving_;
   Loop loop_;
 };

@@ -90,6 +90,13 @@ class NodeLifecycleTest : public ::testing::Test {
   std::function<void()> Renewing(const std::string& name) {
     return [this, name] { Renew(name); };
   }
+  // A machine so busy that each pass of the controllers is late.
+  void BeBusy(int passes, absl::Duration gap) {
+    for (int i = 0; i < passes; ++i) {
+      world_.clock().Advance(gap);
+      world_.Settle();
+    }
+  }
   void Lose(const std::string& name) {
     world_.Wait(absl::Seconds(15));
     ASSERT_EQ(Ready(name), "Unknown NodeStatusUnknown");
@@ -252,6 +259,44 @@ TEST_F(NodeLifecycleTest, AControllerThatSleptBlamesNobodyForIt) {
   EXPECT_EQ(PodState("p1"), "there");
   world_.Wait(absl::Seconds(15));
   EXPECT_EQ(PodState("p1"), "ending");
+}
+
+TEST_F(NodeLifecycleTest, ABusyMachineLosesNoNode) {
+  for (const char* node : {"n1", "n2", "n3"}) MakeNode(node);
+  for (int beat = 0; beat < 5; ++beat) {
+    BeBusy(4, absl::Seconds(4));  // no pass is later than a quarter of the grace, but all of them are
+    for (const char* node : {"n1", "n2", "n3"}) Renew(node);
+  }
+  for (const char* node : {"n1", "n2", "n3"}) EXPECT_EQ(Ready(node), "True KubeletReady") << node;
+}
+
+TEST_F(NodeLifecycleTest, ANodeThatDiesOnABusyMachineIsUnknownInTheEnd) {
+  MakeNode("n1");
+  BeBusy(20, absl::Seconds(7));
+  EXPECT_EQ(Ready("n1"), "Unknown NodeStatusUnknown");
+}
+
+TEST_F(NodeLifecycleTest, AHeartbeatThatWaitsForTheDiskIsHeard) {
+  MakeNode("n1");
+  // The disk is slow: the heartbeat is stored no earlier than the judge's own write.
+  world_.transport().SetIntercept(
+      [&](const kube::Request& request) -> std::optional<absl::StatusOr<kube::Response>> {
+        if (request.method != "GET" && request.target.find("/leases/n1") == std::string::npos) Renew("n1");
+        return std::nullopt;
+      });
+  world_.Wait(absl::Minutes(1));
+  EXPECT_EQ(Ready("n1"), "True KubeletReady");
+}
+
+TEST_F(NodeLifecycleTest, ANodeIsNotSaidToBeLostWhileNothingCanBeStored) {
+  MakeNode("n1");
+  world_.transport().SetIntercept(
+      [](const kube::Request& request) -> std::optional<absl::StatusOr<kube::Response>> {
+        if (request.target.find("/namespaces/kube-system/leases/") == std::string::npos) return std::nullopt;
+        return absl::UnavailableError("the disk is full");
+      });
+  world_.Wait(absl::Minutes(1));
+  EXPECT_EQ(Ready("n1"), "True KubeletReady");
 }
 
 TEST_F(NodeLifecycleTest, AWatchThatFailsIsNoSilenceOfTheNode) {

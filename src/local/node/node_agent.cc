@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "local/node/api_sender.h"
+#include "local/node/heartbeats.h"
 #include "local/node/node_keeper.h"
 #include "local/node/node_state.h"
 #include "local/node/object_feed.h"
@@ -86,8 +87,8 @@ class Agent final : public NodeAgent {
   bool names_changed_ = false;
   Loop::TimerId retry_ = 0;
 
-  std::optional<ApiSender> status_sender_;
-  std::optional<ApiSender> heartbeat_sender_;
+  std::optional<ApiSender> sender_;
+  std::optional<Heartbeats> heartbeats_;
   std::vector<std::unique_ptr<ObjectFeed>> feeds_;
   std::thread thread_;
   Executor slow_;  // folders are removed there
@@ -96,8 +97,8 @@ class Agent final : public NodeAgent {
 // Those who post to the loop first, then the loop.
 Agent::~Agent() {
   feeds_.clear();
-  if (status_sender_) status_sender_->Stop();
-  if (heartbeat_sender_) heartbeat_sender_->Stop();
+  if (sender_) sender_->Stop();
+  if (heartbeats_) heartbeats_->End();
   if (thread_.joinable()) {
     loop_->Stop();
     thread_.join();
@@ -131,9 +132,10 @@ absl::Status Agent::Begin() {
   TY_RETURN_IF_ERROR(MakeContext());
   const MachineFacts facts = LookAtMachine(options_.bin);
   for (const NodeConfig& node : options_.nodes) context_->allocatable[node.name] = NodeCapacity(node, facts);
-  status_sender_.emplace(api_, *loop_);
-  heartbeat_sender_.emplace(api_, *loop_);
-  keeper_.emplace(*loop_, clock_, options_, facts, *heartbeat_sender_);
+  sender_.emplace(api_, *loop_);
+  heartbeats_.emplace(api_.transport(), clock_,
+                      Heartbeats::Options{.interval = options_.heartbeat, .lease = options_.lease});
+  keeper_.emplace(*loop_, options_, facts, *sender_, *heartbeats_);
   StartFeeds();
   thread_ = std::thread([this] { loop_->Run(); });
   return absl::OkStatus();
@@ -390,17 +392,16 @@ void Agent::Write() {
   }
   if (operations.empty()) return;
   writing_ = true;
-  status_sender_->Send(std::move(operations),
-                       [this, uids = std::move(uids)](const ApiSender::Results& results) {
-                         writing_ = false;
-                         for (std::size_t i = 0; i < uids.size(); ++i) {
-                           const auto worker = workers_.find(uids[i]);
-                           if (worker == workers_.end()) continue;
-                           worker->second->NoteWritten(results[i]);
-                           if (worker->second->over()) Drop(uids[i]);
-                         }
-                         Write();
-                       });
+  sender_->Send(std::move(operations), [this, uids = std::move(uids)](const ApiSender::Results& results) {
+    writing_ = false;
+    for (std::size_t i = 0; i < uids.size(); ++i) {
+      const auto worker = workers_.find(uids[i]);
+      if (worker == workers_.end()) continue;
+      worker->second->NoteWritten(results[i]);
+      if (worker->second->over()) Drop(uids[i]);
+    }
+    Write();
+  });
 }
 
 void Agent::Drop(const std::string& uid) {

@@ -1,15 +1,14 @@
 // The process node: plays kubelet and container runtime for the nodes of an embedded cluster, with processes
 // of this machine.
 //
-//   API server ──watches──▶ ┌────────────────────────── one loop ──────────────────────────┐ ──▶ shim, one a
-//   pod
-//                           │ a worker for each pod: observe ─▶ PlanPod ─▶ act, again        │ ◀── what
-//                           happened
-//   API server ◀──batches── └── statuses, leases ──────────────────────────────────────────┘
+//   API server ──watches──▶ ┌───────────────────────── one loop ─────────────────────────┐ ──▶ one shim a pod
+//                           │ a worker for each pod: observe ─▶ PlanPod ─▶ act, again     │ ◀── what happened
+//   API server ◀──batches── └── statuses ────────────────────────────────────────────────┘
+//   API server ◀──leases─── heartbeats, on a thread that waits for none of this
 //
 // One thread decides and acts for all nodes and pods of the process, and waits for nobody: what waits for the
-// API server (a thread for each watch, two for writes) and what takes long on disk is done elsewhere. Pods
-// outlive the agent: their shims go on, and the next agent on the same home adopts them.
+// API server (a thread for each watch, one for writes, one for heartbeats) and what takes long on disk is
+// done elsewhere. Pods outlive the agent: their shims go on, and the next agent on the same home adopts them.
 #pragma once
 
 #include <memory>

@@ -12,8 +12,6 @@ namespace {
 // A status that says nothing new is written this often, as a kubelet does.
 constexpr absl::Duration kStatusPeriod = absl::Minutes(5);
 
-std::string Holder(std::string_view node) { return std::string(node); }
-
 }  // namespace
 
 std::string_view PrintNodeState(NodeState state) {
@@ -28,11 +26,16 @@ std::string_view PrintNodeState(NodeState state) {
   return "?";
 }
 
-NodeKeeper::NodeKeeper(Loop& loop, Clock& clock, const NodeAgentOptions& options, MachineFacts facts,
-                       ApiSender& sender)
-    : loop_(loop), clock_(clock), options_(options), facts_(std::move(facts)), sender_(sender) {
+NodeKeeper::NodeKeeper(Loop& loop, const NodeAgentOptions& options, MachineFacts facts, ApiSender& sender,
+                       Heartbeats& heartbeats)
+    : loop_(loop),
+      clock_(loop.clock()),
+      options_(options),
+      facts_(std::move(facts)),
+      sender_(sender),
+      heartbeats_(heartbeats) {
   for (const NodeConfig& config : options.nodes) {
-    nodes_[config.name] = {.config = config, .ready_since = clock.Now()};
+    nodes_[config.name] = {.config = config, .ready_since = clock_.Now()};
   }
 }
 
@@ -47,7 +50,9 @@ bool NodeKeeper::SetState(std::string_view node, NodeState state) {
   if (state == NodeState::kRunning) {
     known.status_due = true;
     known.ready_since = clock_.Now();
-    Beat();
+    WriteDue();
+  } else {
+    heartbeats_.StopNode(known.config.name);
   }
   return true;
 }
@@ -65,8 +70,8 @@ void NodeKeeper::NoteListed(const std::vector<Document>& nodes) {
     const auto known = nodes_.find(StringAt(node, {"metadata", "name"}));
     if (known != nodes_.end()) known->second.exists = true;
   }
-  // The lists that tell whether a node is up come before its first sign of life.
-  if (timer_ == 0) timer_ = loop_.At(clock_.Steady(), [this] { Beat(); });
+  // The list that says whether a node is up comes before its first heartbeat.
+  if (timer_ == 0) timer_ = loop_.At(clock_.Steady(), [this] { WriteDue(); });
 }
 
 void NodeKeeper::NoteSeen(const Document& node) {
@@ -82,54 +87,25 @@ void NodeKeeper::NoteDeleted(std::string_view node) {
   const auto known = nodes_.find(node);
   if (known == nodes_.end()) return;
   known->second.exists = false;
-  known->second.has_lease = false;
   known->second.annotation.clear();
   known->second.status_due = true;
 }
 
-void NodeKeeper::Beat() {
+void NodeKeeper::WriteDue() {
   if (timer_ != 0) loop_.Cancel(timer_);
   const SteadyTime now = clock_.Steady();
   timer_ = loop_.At(now + options_.heartbeat, [this] {
     timer_ = 0;
-    Beat();
+    WriteDue();
   });
   const bool all_due = now - last_status_ >= kStatusPeriod;
   if (all_due) last_status_ = now;
-  std::vector<kube::Operation> operations;
-  std::vector<std::string> names;
   for (auto& [name, node] : nodes_) {
     if (node.state != NodeState::kRunning) continue;
+    heartbeats_.StartNode(name);
     if (all_due) node.status_due = true;
     if (node.status_due || !node.exists) WriteNode(node);
-    if (beating_) continue;
-    const absl::Time wall = clock_.Now();
-    operations.push_back(
-        node.has_lease
-            ? kube::PatchOperation(kube::Resource::Leases(), {.ns = "kube-node-lease", .name = name},
-                                   PrintJson(LeasePatch(Holder(name), wall)),
-                                   {.type = kube::PatchType::kMerge})
-            : kube::CreateOperation(kube::Resource::Leases(), "kube-node-lease",
-                                    PrintJson(MakeLease(name, Holder(name), options_.lease, wall))));
-    names.push_back(name);
   }
-  if (operations.empty()) return;
-  beating_ = true;
-  sender_.Send(std::move(operations),
-               [this, names](const ApiSender::Results& results) { OnLeases(names, results); });
-}
-
-void NodeKeeper::OnLeases(const std::vector<std::string>& names, const ApiSender::Results& results) {
-  beating_ = false;
-  bool again = false;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    Node& node = nodes_[names[i]];
-    const bool missing = kube::IsNotFound(results[i].status());
-    again = again || (missing && node.has_lease);
-    if (missing) node.has_lease = false;
-    if (results[i].ok() || kube::IsAlreadyExists(results[i].status())) node.has_lease = true;
-  }
-  if (again) Beat();
 }
 
 void NodeKeeper::WriteNode(Node& node) {

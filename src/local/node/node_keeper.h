@@ -1,4 +1,4 @@
-// Keeps the Node objects of an agent true and their Leases fresh, as long as the nodes are up.
+// Keeps the Node objects of an agent true, and lets the nodes that are up send heartbeats.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/document.h"
 #include "local/node/api_sender.h"
+#include "local/node/heartbeats.h"
 #include "local/node/loop.h"
 #include "local/node/node_agent.h"
 
@@ -21,8 +22,8 @@ std::string_view PrintNodeState(NodeState state);
 // On the node's loop. All that it is given must outlive it.
 class NodeKeeper {
  public:
-  NodeKeeper(Loop& loop, Clock& clock, const NodeAgentOptions& options, MachineFacts facts,
-             ApiSender& sender);
+  NodeKeeper(Loop& loop, const NodeAgentOptions& options, MachineFacts facts, ApiSender& sender,
+             Heartbeats& heartbeats);
   ~NodeKeeper();
   NodeKeeper(const NodeKeeper&) = delete;
   NodeKeeper& operator=(const NodeKeeper&) = delete;
@@ -45,27 +46,25 @@ class NodeKeeper {
     NodeConfig config;
     NodeState state = NodeState::kRunning;
     bool exists = false;
-    bool has_lease = true;  // until it turns out that it has none
     bool writing = false;   // of its object or status
     bool creating = false;  // what is being written is the node itself, not its status
     bool status_due = true;
     absl::Time ready_since;
     std::string annotation;
   };
-  void Beat();
+  void WriteDue();
   void WriteNode(Node& node);
   void OnNodeWritten(const std::string& name, const ApiSender::Results& results);
-  void OnLeases(const std::vector<std::string>& names, const ApiSender::Results& results);
 
   Loop& loop_;
   Clock& clock_;
   const NodeAgentOptions& options_;
   const MachineFacts facts_;
   ApiSender& sender_;
+  Heartbeats& heartbeats_;
   std::map<std::string, Node, std::less<>> nodes_;
   Loop::TimerId timer_ = 0;
   SteadyTime last_status_;
-  bool beating_ = false;  // a batch of leases is under way
 };
 
 }  // namespace trainyard::local::node

@@ -171,17 +171,13 @@ bool SaysReady(const Document& node) {
          });
 }
 
-Document MakeLease(std::string_view node, std::string_view holder, absl::Duration duration, absl::Time now) {
+Document MakeLease(std::string_view node, absl::Duration duration, absl::Time now) {
   return Object{{"apiVersion", "coordination.k8s.io/v1"},
                 {"kind", "Lease"},
                 {"metadata", Object{{"name", node}, {"namespace", "kube-node-lease"}}},
-                {"spec", Object{{"holderIdentity", holder},
+                {"spec", Object{{"holderIdentity", node},
                                 {"leaseDurationSeconds", absl::ToInt64Seconds(duration)},
                                 {"renewTime", kube::PrintMicroTime(now)}}}};
-}
-
-Document LeasePatch(std::string_view holder, absl::Time now) {
-  return Object{{"spec", Object{{"holderIdentity", holder}, {"renewTime", kube::PrintMicroTime(now)}}}};
 }
 
 }  // namespace trainyard::local::node

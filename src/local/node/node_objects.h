@@ -51,7 +51,6 @@ Document NodeStatusPatch(const NodeConfig& config, const MachineFacts& facts, st
 // It says in its status that it is ready.
 bool SaysReady(const Document& node);
 
-Document MakeLease(std::string_view node, std::string_view holder, absl::Duration duration, absl::Time now);
-Document LeasePatch(std::string_view holder, absl::Time now);
+Document MakeLease(std::string_view node, absl::Duration duration, absl::Time now);
 
 }  // namespace trainyard::local::node
