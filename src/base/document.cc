@@ -1,6 +1,7 @@
 // Looking into documents and printing them; document_parse.cc reads them.
 #include "base/document.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -144,6 +145,23 @@ std::string PrintJson(const Document& document) {
   return out;
 }
 
+std::size_t EstimateSize(const Document& document, std::size_t most) {
+  std::size_t size = 8;
+  if (document.is_string()) return size + document.get_string().size();
+  if (const Array* array = document.if_array()) {
+    for (const Document& item : *array) {
+      size += EstimateSize(item, most);
+      if (size > most) break;
+    }
+  } else if (const Object* object = document.if_object()) {
+    for (const auto& member : *object) {
+      size += 4 + member.key().size() + EstimateSize(member.value(), most);
+      if (size > most) break;
+    }
+  }
+  return size;
+}
+
 const Document* Find(const Document& document, Path path) { return Walk(&document, path); }
 Document* Find(Document& document, Path path) { return Walk(&document, path); }
 const Document* Find(const Object& object, Path path) { return WalkFrom<const Document>(object, path); }
@@ -204,6 +222,18 @@ bool Remove(Object& object, std::string_view key) {
   if (found == object.end()) return false;
   object.stable_erase(found);
   return true;
+}
+
+void RemoveIf(Object& object,
+              absl::FunctionRef<bool(std::string_view key, const Document& value)> is_removed) {
+  const auto removed = [&](const auto& member) { return is_removed(Key(member), member.value()); };
+  if (std::ranges::none_of(object, removed)) return;
+  Object kept(object.storage());
+  kept.reserve(object.size());
+  for (auto& member : object) {
+    if (!removed(member)) kept.emplace(member.key(), std::move(member.value()));
+  }
+  object = std::move(kept);
 }
 
 }  // namespace trainyard

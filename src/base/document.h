@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "boost/json/array.hpp"
 #include "boost/json/object.hpp"
@@ -31,6 +32,9 @@ absl::StatusOr<Document> ParseJson(std::string_view text);
 // Without white space. Numbers that came in as whole numbers stay whole; 0.5 is 0.5.
 std::string PrintJson(const Document& document);
 void AppendJson(std::string& out, const Document& document);
+
+// About what the document takes when printed. Stops counting above `most`.
+std::size_t EstimateSize(const Document& document, std::size_t most);
 
 using Path = std::initializer_list<std::string_view>;
 
@@ -65,5 +69,8 @@ inline std::string_view Key(const boost::json::key_value_pair& member) {
 
 // Removes an object's key and keeps the order of the others; false if it was not there.
 bool Remove(Object& object, std::string_view key);
+// Removes all members that the predicate names, in one pass: removing them one by one is quadratic.
+void RemoveIf(Object& object,
+              absl::FunctionRef<bool(std::string_view key, const Document& value)> is_removed);
 
 }  // namespace trainyard

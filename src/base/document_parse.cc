@@ -16,14 +16,14 @@ using boost::json::error_code;
 using boost::json::string_view;
 
 // What the parser calls with each part of a document; the names and signatures are the library's.
-class Builder {
+class DocumentBuilder {
  public:
   static constexpr std::size_t max_object_size = Object::max_size();
   static constexpr std::size_t max_array_size = Array::max_size();
   static constexpr std::size_t max_key_size = boost::json::string::max_size();
   static constexpr std::size_t max_string_size = boost::json::string::max_size();
 
-  Builder() { stack_.reset(); }
+  DocumentBuilder() { stack_.reset(); }
   Document Release() { return stack_.release(); }
 
   bool on_document_begin(error_code&) { return true; }
@@ -85,7 +85,8 @@ std::string Place(std::string_view text, std::size_t offset) {
 }  // namespace
 
 absl::StatusOr<Document> ParseJson(std::string_view text) {
-  boost::json::basic_parser<Builder> parser(boost::json::parse_options{.max_depth = kMaxDocumentDepth});
+  boost::json::basic_parser<DocumentBuilder> parser(
+      boost::json::parse_options{.max_depth = kMaxDocumentDepth});
   error_code error;
   const std::size_t taken = parser.write_some(false, text.data(), text.size(), error);
   if (error) {

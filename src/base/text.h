@@ -47,6 +47,9 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 template <std::same_as<std::string> T>
 std::vector<std::string_view> Split(T&& text, char separator) = delete;  // the parts would outlive it
 
+// The text without white space and control characters around it.
+std::string_view Trimmed(std::string_view text);
+
 // The number that the whole of the text is.
 template <std::integral T>
 std::optional<T> ParseNumber(std::string_view text, int base = 10) {

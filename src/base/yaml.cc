@@ -121,7 +121,7 @@ std::optional<std::string> KeyText(const Document& key) {
 }
 
 // Builds documents out of a parser's events.
-class Builder {
+class YamlBuilder {
  public:
   absl::Status Take(fy_event* event) {
     switch (event->type) {
@@ -302,7 +302,7 @@ absl::StatusOr<std::vector<Document>> ParseYaml(std::string_view text) {
   if (parser == nullptr || fy_parser_set_string(parser.get(), text.data(), text.size()) != 0) {
     return absl::ResourceExhaustedError("cannot make a YAML parser: out of memory");
   }
-  Builder builder;
+  YamlBuilder builder;
   while (fy_event* event = fy_parser_parse(parser.get())) {
     const absl::Status taken = builder.Take(event);
     fy_parser_event_free(parser.get(), event);

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/document.h"
@@ -13,12 +14,13 @@
 #include "cli/jobs_common.h"
 #include "cli/object_file.h"
 #include "kube/error.h"
+#include "operator/kinds.h"
 
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
-constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
+constexpr absl::Duration kChangeTimeout = absl::Seconds(60);
+constexpr absl::Duration kJobChangePollInterval = absl::Milliseconds(50);
 constexpr std::string_view kManager = "trainyard";
 
 // The objects of a file, or of standard input; those of a list one by one.
@@ -29,6 +31,23 @@ absl::StatusOr<std::vector<Document>> ReadObjects(const std::string& file) {
       return absl::InvalidArgumentError(StrCat(file, ": an object has no apiVersion or no kind"));
   }
   return Expand(std::move(documents));
+}
+
+// Patches an object. A job that the operator would not take is refused: the server first says what the object
+// would be.
+absl::StatusOr<std::string> PatchChecked(kube::Api& api, const kube::Resource& resource,
+                                         const kube::ObjectKey& key, const std::string& body,
+                                         kube::PatchOptions options) {
+  const auto kinds = ops::AllKinds();
+  const auto kind = std::ranges::find_if(kinds, [&](const auto& one) { return one->resource() == resource; });
+  if (kind == kinds.end()) return api.Patch(resource, key, body, options);
+  const bool dry_run = std::exchange(options.dry_run, true);
+  TY_ASSIGN_OR_RETURN(std::string patched, api.Patch(resource, key, body, options));
+  TY_ASSIGN_OR_RETURN(const ops::CompactJob job, (*kind)->Decode(patched));
+  if (!job.invalid.empty()) return absl::InvalidArgumentError(StrCat(job.invalid, "; nothing was changed"));
+  if (dry_run) return patched;
+  options.dry_run = false;
+  return api.Patch(resource, key, body, options);
 }
 
 class Apply final : public Command {
@@ -118,11 +137,11 @@ class Apply final : public Command {
     const kube::ObjectKey key{resource.namespaced ? ns : "", name};
     const auto before = client.api().Do(kube::ForMetadata(kube::GetOperation(resource, key)));
     if (!before.ok() && !kube::IsNotFound(before.status())) return Annotate(before.status(), client.where());
-    const auto after = client.api().Patch(resource, key, PrintJson(object),
-                                          {.type = kube::PatchType::kApply,
-                                           .field_manager = std::string(kManager),
-                                           .force = force_,
-                                           .dry_run = dry_run_});
+    const auto after = PatchChecked(client.api(), resource, key, PrintJson(object),
+                                    {.type = kube::PatchType::kApply,
+                                     .field_manager = std::string(kManager),
+                                     .force = force_,
+                                     .dry_run = dry_run_});
     if (kube::IsConflict(after.status()) && !force_)
       return Annotate(after.status(), "somebody else has set it otherwise; --force-conflicts takes it over");
     TY_RETURN_IF_ERROR(after.status());
@@ -182,8 +201,8 @@ class Scale final : public Command {
     TY_ASSIGN_OR_RETURN(const std::string chosen, ChooseRole(job, roles, role));
     const std::int64_t before = IntAt(job.object, {"spec", roles, chosen, "replicas"}).value_or(1);
     const Object patch{{"spec", Object{{roles, Object{{chosen, Object{{"replicas", *number}}}}}}}};
-    const auto patched = client->api().Patch(view::FactsOf(job.kind).resource, {job.ns, job.name},
-                                             PrintJson(patch), {.type = kube::PatchType::kMerge});
+    const auto patched = PatchChecked(client->api(), view::FactsOf(job.kind).resource, {job.ns, job.name},
+                                      PrintJson(patch), {.type = kube::PatchType::kMerge});
     TY_RETURN_IF_ERROR(patched.status());
     std::cout << job.Id() << " " << chosen << " "
               << (before == *number ? StrCat("has ", before) : StrCat(before, " -> ", *number)) << std::endl;
@@ -302,7 +321,7 @@ class Delete final : public Command {
   }
 
   static absl::Status AwaitGone(JobsClient& client, const view::Job& job) {
-    const SteadyTime deadline = Clock::System().Steady() + kPatience;
+    const SteadyTime deadline = Clock::System().Steady() + kChangeTimeout;
     while (true) {
       const auto there = view::FindJob(client.api(), job.ns, {.kind = job.kind, .name = job.name});
       if (absl::IsNotFound(there.status()) || (there.ok() && there->uid != job.uid)) {
@@ -313,7 +332,7 @@ class Delete final : public Command {
         return absl::DeadlineExceededError(StrCat(job.Id(),
                                                   " is being deleted, and something of it is still there "
                                                   "after a minute; `kubectl get pods` shows what"));
-      absl::SleepFor(kBetweenLooks);
+      absl::SleepFor(kJobChangePollInterval);
     }
   }
 

@@ -88,9 +88,11 @@ class ClusterElasticJob final : public ElasticJob {
       woken_ = false;
     }
     ElasticNews news;
-    if (const auto progress = progress_.cache().Get({cluster_.ns(), master::ProgressName(name_)})) {
-      if (auto parsed = ParseJson(progress->text); parsed.ok()) news.progress = *std::move(parsed);
-    }
+    const kube::ObjectKey progress_key{cluster_.ns(), master::ProgressName(name_)};
+    const auto take = [&](const std::string& text) {
+      if (auto parsed = ParseJson(text); parsed.ok()) news.progress = *std::move(parsed);
+    };
+    if (const auto progress = progress_.cache().Get(progress_key)) take(progress->text);
     const auto pod = master_.cache().Get({cluster_.ns(), MasterName(name_)});
     if (pod == nullptr) {
       news.gone = master_.HasSynced();
@@ -98,6 +100,12 @@ class ClusterElasticJob final : public ElasticJob {
     }
     news.master = TroubleOf(*pod);
     news.ended = pod->IsFinished();
+    if (!news.ended) return news;
+    // The watch of the pod may be ahead of the watch of what the master wrote before it ended.
+    const auto last = cluster_.api().Get(kube::Resource::ConfigMaps(), progress_key);
+    if (const auto progress = last.ok() ? ParseProgressText(*last) : last.status(); progress.ok())
+      take(progress->text);
+    if (news.master.empty()) news.master = "ended without a result";
     return news;
   }
 

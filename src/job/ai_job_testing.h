@@ -12,16 +12,6 @@
 
 namespace trainyard::job {
 
-// A world whose job has come to run.
-inline World Running(JobView job) {
-  World world(std::move(job));
-  EXPECT_GE(world.Settle(), 0);
-  world.RunAll();
-  EXPECT_GE(world.Settle(), 0);
-  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
-  return world;
-}
-
 inline World RunningTrainers(int replicas, RestartPolicy restart, RestartScope scope) {
   return Running(AiJob({AiRole("trainer", replicas, restart, scope)}));
 }

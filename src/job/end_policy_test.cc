@@ -7,7 +7,7 @@ namespace trainyard::job {
 namespace {
 
 // Who of four has ended with 0, and who has failed for good; and what that is for their role.
-struct Row {
+struct EndPolicyRow {
   EndPolicy complete;
   EndPolicy fail;
   std::string_view completed;
@@ -30,7 +30,7 @@ TEST(JudgeRole, FollowsTheTable) {
   const auto open = Verdict::kOpen;
   const auto good = Verdict::kSucceeded;
   const auto bad = Verdict::kFailed;
-  const Row rows[] = {
+  const EndPolicyRow rows[] = {
       {kAny, kAny, "", "", open},
       {kAny, kAny, "2", "", good},
       {kRank0, kAny, "1-3", "", open},
@@ -60,7 +60,7 @@ TEST(JudgeRole, FollowsTheTable) {
       {kRank0, kNone, "", "0", bad},
       {kRank0, kAll, "1-2", "0", bad},
   };
-  for (const Row& row : rows) {
+  for (const EndPolicyRow& row : rows) {
     EXPECT_EQ(JudgeRole(RoleOf("trainer", 4, row.complete, row.fail), Ended(row.completed, row.given_up)),
               row.verdict)
         << "complete " << Print(row.complete) << ", fail " << Print(row.fail) << ": " << row.completed

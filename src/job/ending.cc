@@ -110,7 +110,7 @@ void PlanEnding(PlanBuilder& builder) {
 
 void PlanFinished(PlanBuilder& builder) {
   RecountFinished(builder);
-  CleanUp(builder, "the job has ended");
+  if (builder.view().invalid.empty()) CleanUp(builder, "the job has ended");  // or which pods go is not known
   if (!builder.view().spec.ttl || !builder.status().completion_time) return;
   const absl::Time due = *builder.status().completion_time + *builder.view().spec.ttl;
   if (builder.now() < due) return builder.WakeAt(due);

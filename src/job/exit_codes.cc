@@ -9,15 +9,8 @@
 namespace trainyard::job {
 namespace {
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 std::optional<int> ParseCode(std::string_view text) {
-  const auto code = ParseNumber<int>(Trim(text));
+  const auto code = ParseNumber<int>(Trimmed(text));
   return code && *code >= 0 && *code <= kLastExitCode ? code : std::nullopt;
 }
 
@@ -25,9 +18,9 @@ std::optional<int> ParseCode(std::string_view text) {
 
 absl::StatusOr<ExitCodes> ExitCodes::Parse(std::string_view text) {
   ExitCodes codes;
-  if (Trim(text).empty()) return codes;
+  if (Trimmed(text).empty()) return codes;
   for (const std::string_view raw : Split(text, ',')) {
-    const std::string_view part = Trim(raw);
+    const std::string_view part = Trimmed(raw);
     const std::size_t dash = part.find('-');
     const auto first = ParseCode(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : ParseCode(part.substr(dash + 1));

@@ -115,6 +115,14 @@ struct Ending {
   bool operator==(const Ending&) const = default;
 };
 
+// An edit of the spec that is not valid. The job goes on under the spec that was valid before it.
+struct SpecProblem {
+  std::string message;  // the field, its value and what is allowed
+  absl::Time since;
+  std::string last_valid;  // the spec that the job goes on under, as JSON; empty: it is not known
+  bool operator==(const SpecProblem&) const = default;
+};
+
 // Who is a member now, as it was last made known.
 struct Membership {
   std::int64_t epoch = 0;   // rises on every change; 0: nothing was made known yet
@@ -132,6 +140,7 @@ struct JobStatus {
   std::optional<absl::Time> completion_time;
   std::optional<absl::Time> last_reconcile_time;
   std::optional<Ending> ending;
+  std::optional<SpecProblem> spec_problem;
   Membership members;
   std::string restarting_role;        // whose restart is waited for; empty: none
   std::vector<Condition> conditions;  // at most one of a type; the one that changed last stands last

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "gtest/gtest.h"
 #include "job/job_view.h"
 #include "job/names.h"
 #include "job/plan.h"
@@ -214,6 +215,16 @@ inline State StateOf(const JobStatus& status) {
 inline std::string MessageOf(const JobStatus& status) {
   const Condition* current = status.Current();
   return current == nullptr ? "" : current->message;
+}
+
+// A world whose job has come to run.
+inline World Running(JobView job) {
+  World world(std::move(job));
+  EXPECT_GE(world.Settle(), 0);
+  world.RunAll();
+  EXPECT_GE(world.Settle(), 0);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  return world;
 }
 
 }  // namespace trainyard::job

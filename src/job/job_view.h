@@ -110,6 +110,9 @@ struct JobView {
   bool leaving = false;  // it is being deleted
   JobSpec spec;
   std::string invalid;  // what is wrong with the spec, with the field's path; empty: nothing
+  // What is wrong with an edit. `spec` is then the one that was valid before, and `last_valid` is its text.
+  std::string edit_problem;
+  std::string last_valid;
   JobStatus status;
   std::vector<PodView> pods;
   std::vector<ServiceView> services;

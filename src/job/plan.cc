@@ -34,10 +34,13 @@ class Planner : private PlanBuilder {
       PlanFinished(*this);
     } else if (status().ending) {
       PlanEnding(*this);
-    } else if (!view().invalid.empty()) {
-      Finish(State::kFailed, "InvalidSpec", view().invalid);
-    } else {
+    } else if (view().invalid.empty()) {
       PlanLive();
+    } else if (status().start_time) {
+      // Its valid spec is not known any more: its pods are left as they are until the edit is corrected.
+      NoteEdit(view().invalid);
+    } else {
+      Finish(State::kFailed, "InvalidSpec", view().invalid);
     }
     return std::move(plan());
   }
@@ -48,6 +51,7 @@ class Planner : private PlanBuilder {
   void PlanLive() {
     if (!status().start_time) status().start_time = WholeSecond(now());
     if (view().spec.asked) return FinishAsAsked(*view().spec.asked);
+    NoteEdit(view().edit_problem);
     DecideSizes();
     DropIndexesOfThePast();
     if (account_.raised) return Wake(absl::ZeroDuration());  // who belongs to it now is looked at again
@@ -80,6 +84,27 @@ class Planner : private PlanBuilder {
       plan().actions.clear();
       Wake(absl::ZeroDuration());
     }
+  }
+
+  // ---- edits
+
+  // The spec that the job goes on under is stored before anything is done under it: an operator that starts
+  // later would not know it.
+  void NoteEdit(const std::string& problem) {
+    std::optional<SpecProblem>& known = status().spec_problem;
+    if (problem.empty()) {
+      if (known) Tell(false, Reason("SpecCorrected"), "the spec is valid again");
+      known.reset();
+      return;
+    }
+    const std::string message =
+        StrCat(problem, view().invalid.empty()
+                            ? "; the job continues with its last valid spec"
+                            : "; the last valid spec is not known, so the job's pods are left as they are");
+    if (known && known->message == message) return;
+    known = SpecProblem{.message = message, .since = WholeSecond(now()), .last_valid = view().last_valid};
+    Tell(true, "SpecInvalid", message);
+    account_.raised = true;
   }
 
   // ---- sizes

@@ -17,16 +17,6 @@ std::vector<std::string> Show(const JobPlan& plan) {
   return out;
 }
 
-// All pods run.
-World Running(JobView job) {
-  World world(std::move(job));
-  world.Settle();
-  world.RunAll();
-  world.Settle();
-  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
-  return world;
-}
-
 // ---- the way of a job that goes well
 
 TEST(PlanJob, MakesAPodAndAServiceForEveryIndex) {
@@ -517,6 +507,50 @@ TEST(PlanJob, FailsOfASpecThatIsNone) {
   EXPECT_EQ(world.view.status.Current()->reason, "InvalidSpec");
   EXPECT_EQ(MessageOf(world.view.status), "spec.tfReplicaSpecs: is missing");
   EXPECT_TRUE(world.events.back().warning);
+}
+
+TEST(PlanJob, ContinuesWithTheLastValidSpecWhileAnEditIsNotValid) {
+  World world = Running(Workers(2, RestartPolicy::kExitCode));
+  world.view.edit_problem = "spec.cleanPodPolicy: must be one of Running, All, None, not \"Al\"";
+  world.view.last_valid = "{}";
+  const JobPlan noted = world.Step();
+  EXPECT_TRUE(noted.actions.empty()) << "the spec to continue with is stored first";
+  EXPECT_EQ(noted.status.spec_problem->last_valid, "{}");
+  world.End(*world.Find("worker", 1), 137);
+  EXPECT_GE(world.Settle(), 0);
+  world.RunAll();
+  EXPECT_GE(world.Settle(), 0);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  EXPECT_EQ(world.view.pods.size(), 2U) << "the failed pod is replaced";
+  EXPECT_EQ(std::ranges::count(world.events, "SpecInvalid", &Event::reason), 1);
+  world.view.edit_problem.clear();
+  EXPECT_GE(world.Settle(), 0);
+  EXPECT_FALSE(world.view.status.spec_problem);
+  EXPECT_EQ(world.events.back().reason, "TFJobSpecCorrected");
+}
+
+TEST(PlanJob, LeavesPodsAloneWhileNoValidSpecIsKnown) {
+  World world = Running(Workers(2, RestartPolicy::kExitCode));
+  world.view.spec = {.kind = "TFJob"};
+  world.view.invalid = "spec.tfReplicaSpecs: is missing";
+  EXPECT_GE(world.Settle(), 0);
+  EXPECT_EQ(world.view.pods.size(), 2U);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  ASSERT_TRUE(world.view.status.spec_problem);
+  EXPECT_THAT(world.view.status.spec_problem->message,
+              testing::StartsWith("spec.tfReplicaSpecs: is missing;"));
+}
+
+TEST(PlanJob, DeletesNothingOfAnEndedJobForAnEditThatIsNotValid) {
+  World world = Running(Workers(1, RestartPolicy::kNever));
+  world.view.spec.clean = CleanPolicy::kNone;
+  world.End(*world.Find("worker", 0), 0);
+  EXPECT_GE(world.Settle(), 0);
+  world.view.spec = {.kind = "TFJob"};
+  world.view.invalid = "spec.cleanPodPolicy: must be one of Running, All, None";
+  EXPECT_GE(world.Settle(), 0);
+  EXPECT_EQ(world.view.pods.size(), 1U);
+  EXPECT_EQ(StateOf(world.view.status), State::kSucceeded);
 }
 
 TEST(PlanJob, ShowsWhyNothingCanBeMade) {

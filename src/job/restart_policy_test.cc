@@ -7,7 +7,7 @@ namespace {
 
 constexpr PodFailure Exit(int code) { return {.cause = FailureCause::kProgram, .exit_code = code}; }
 
-struct Row {
+struct RestartRow {
   RestartPolicy policy;
   PodFailure failure;
   RestartVerdict verdict;
@@ -18,7 +18,7 @@ TEST(DecideRestart, FollowsTheTable) {
   using enum RestartPolicy;
   using enum FailureCause;
   using enum RestartVerdict;
-  const Row rows[] = {
+  const RestartRow rows[] = {
       {kAlways, Exit(1), kMakeAgain, true},
       {kAlways, Exit(137), kMakeAgain, true},
       {kAlways, {.cause = kDisruption}, kMakeAgain, false},
@@ -46,7 +46,7 @@ TEST(DecideRestart, FollowsTheTable) {
       {kExitCode, {.cause = kDeadline}, kGiveUp, true},
       {kExitCode, {.cause = kUnknown}, kMakeAgain, true},
   };
-  for (const Row& row : rows) {
+  for (const RestartRow& row : rows) {
     const RestartDecision decision = DecideRestart(TfRestartRules(row.policy), row.failure, 0);
     const std::string what = std::string(Print(row.failure.cause)) + " " +
                              std::to_string(row.failure.exit_code.value_or(-1)) + " under " +

@@ -47,11 +47,6 @@ absl::StatusOr<std::string> BodyOf(absl::StatusOr<Response> response, const Requ
   return Annotate(status, StrCat(request.method, " ", request.target));
 }
 
-void AddParameter(std::string& target, std::string_view name, std::string_view value) {
-  if (value.empty()) return;
-  StrAppend(target, target.find('?') == std::string::npos ? '?' : '&', name, '=', PercentEncoded(value));
-}
-
 std::string ListTarget(const Resource& resource, std::string_view ns, const ListOptions& options) {
   std::string target = ResourcePath(resource, ns);
   if (options.limit > 0) AddParameter(target, "limit", std::to_string(options.limit));

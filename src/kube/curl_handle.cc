@@ -30,16 +30,6 @@ curl_blob BlobOf(const std::string& text) {
   return {.data = const_cast<char*>(text.data()), .len = text.size(), .flags = CURL_BLOB_NOCOPY};
 }
 
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);
-  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
-  return text;
-}
-
-bool SameName(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) { return (x | 0x20) == (y | 0x20); });
-}
-
 ListPointer Append(ListPointer list, const std::string& line) {
   curl_slist* longer = curl_slist_append(list.get(), line.c_str());
   TY_CHECK(longer != nullptr, "out of memory");
@@ -230,9 +220,9 @@ void CurlHandle::TakeHeaderLine(std::string_view line) {
   const std::size_t colon = std::min(line.find(':'), line.size() - 1);
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = Trimmed(line.substr(colon + 1));
-  if (SameName(name, "content-type")) {
+  if (SameHeader(name, "content-type")) {
     head_.content_type = value;
-  } else if (!SameName(name, "content-length")) {
+  } else if (!SameHeader(name, "content-length")) {
     head_.headers.emplace_back(name, value);
   }
 }

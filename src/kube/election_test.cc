@@ -265,9 +265,9 @@ TEST(ElectionOptions, MustLeaveTimeBetweenDeadlineAndDuration) {
 
 // ---- many candidates, clocks that differ, a network that delays, loses and cuts off
 
-class World {
+class Rivals {
  public:
-  explicit World(unsigned seed) : random_(seed) {
+  explicit Rivals(unsigned seed) : random_(seed) {
     for (std::size_t i = 0; i < candidates_.size(); ++i) Begin(i);
   }
 
@@ -424,7 +424,7 @@ class World {
 TEST(ElectionProperty, NeverHasTwoLeadersWhateverHappens) {
   std::int64_t terms = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
-    World world(seed);
+    Rivals world(seed);
     while (world.time() < absl::Minutes(30)) {
       world.Tick(/*faults=*/true);
       ASSERT_LE(world.CountLeaders(), 1) << "seed " << seed << " at " << world.time();

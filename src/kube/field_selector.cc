@@ -9,7 +9,7 @@
 namespace trainyard::kube {
 namespace {
 
-absl::Status Error(std::string_view text, std::string_view problem) {
+absl::Status SelectorError(std::string_view text, std::string_view problem) {
   return absl::InvalidArgumentError(StrCat("field selector \"", Escaped(text), "\": ", problem));
 }
 
@@ -69,7 +69,7 @@ absl::StatusOr<FieldSelector> FieldSelector::Parse(std::string_view text) {
     if (term.empty()) continue;
     absl::StatusOr<FieldRequirement> requirement = ParseTerm(term);
     if (!requirement.ok()) {
-      return Error(text, StrCat("\"", Escaped(term), "\": ", Message(requirement.status())));
+      return SelectorError(text, StrCat("\"", Escaped(term), "\": ", Message(requirement.status())));
     }
     selector.requirements_.push_back(*std::move(requirement));
   }

@@ -1,19 +1,11 @@
 #include "kube/http.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace trainyard::kube {
 namespace {
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool SameName(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (Lower(a[i]) != Lower(b[i])) return false;
-  }
-  return true;
-}
 
 bool IsUnreserved(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
@@ -22,9 +14,14 @@ bool IsUnreserved(char c) {
 
 }  // namespace
 
+bool SameHeader(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 std::string_view Response::Header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
-    if (SameName(key, name)) return value;
+    if (SameHeader(key, name)) return value;
   }
   return {};
 }
@@ -42,6 +39,11 @@ std::string PercentEncoded(std::string_view text) {
     }
   }
   return out;
+}
+
+void AddParameter(std::string& target, std::string_view name, std::string_view value) {
+  if (value.empty()) return;
+  StrAppend(target, target.find('?') == std::string::npos ? '?' : '&', name, '=', PercentEncoded(value));
 }
 
 absl::StatusOr<std::string> PercentDecoded(std::string_view text, bool query) {

@@ -72,6 +72,12 @@ class Transport {
 
 // Percent-encoded for a path segment or a query's value.
 std::string PercentEncoded(std::string_view text);
+
+// Whether two names of headers are the same: their letter case does not matter.
+bool SameHeader(std::string_view a, std::string_view b);
+
+// Appends a query parameter to a request's target, unless its value is empty.
+void AddParameter(std::string& target, std::string_view name, std::string_view value);
 // What is not valid is InvalidArgument. In a query, '+' is a space.
 absl::StatusOr<std::string> PercentDecoded(std::string_view text, bool query);
 

@@ -10,7 +10,7 @@ namespace trainyard::kube {
 namespace {
 
 // A time that is missing or that nobody can read is one long ago; nothing is decided by it.
-absl::Time TimeAt(const Document& object, std::string_view field) {
+absl::Time SpecTimeAt(const Document& object, std::string_view field) {
   return ParseTime(StringAt(object, {"spec", field})).value_or(absl::UnixEpoch());
 }
 
@@ -25,8 +25,8 @@ absl::StatusOr<Lease> ParseLease(std::string_view json) {
   }
   lease.record.holder = StringAt(lease.object, {"spec", "holderIdentity"});
   lease.record.duration = absl::Seconds(IntAt(lease.object, {"spec", "leaseDurationSeconds"}).value_or(0));
-  lease.record.acquired = TimeAt(lease.object, "acquireTime");
-  lease.record.renewed = TimeAt(lease.object, "renewTime");
+  lease.record.acquired = SpecTimeAt(lease.object, "acquireTime");
+  lease.record.renewed = SpecTimeAt(lease.object, "renewTime");
   lease.record.transitions = IntAt(lease.object, {"spec", "leaseTransitions"}).value_or(0);
   return lease;
 }

@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::string_view kJob = R"({
+constexpr std::string_view kJobMeta = R"({
   "apiVersion": "trainyard.dev/v1", "kind": "AITrainingJob",
   "spec": {"metadata": {"name": "not this one"}, "deep": [{"a": [1, 2, {"b": null}]}]},
   "metadata": {
@@ -26,7 +26,7 @@ constexpr std::string_view kJob = R"({
     "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:metadata": {}}}]}})";
 
 TEST(ObjectMeta, HasWhatTheObjectSays) {
-  const auto meta = ParseObjectMeta(std::string(kJob), {.annotations = {"keep", "absent"}});
+  const auto meta = ParseObjectMeta(std::string(kJobMeta), {.annotations = {"keep", "absent"}});
   ASSERT_TRUE(meta.ok()) << meta.status();
   EXPECT_EQ(meta->Key(), (ObjectKey{"team-a", "mnist"}));
   EXPECT_EQ(meta->uid, "8f6c3b1e-0000-4000-8000-1234567890ab");
@@ -41,7 +41,7 @@ TEST(ObjectMeta, HasWhatTheObjectSays) {
   EXPECT_EQ(meta->labels.Find("c"), std::nullopt);
   EXPECT_EQ(meta->annotations.entries().size(), 1u) << "only those asked for";
   EXPECT_EQ(meta->annotations.Get("keep"), "this");
-  const auto less = ParseObjectMeta(std::string(kJob), {.labels = {{"b", "absent"}}});
+  const auto less = ParseObjectMeta(std::string(kJobMeta), {.labels = {{"b", "absent"}}});
   ASSERT_TRUE(less.ok());
   EXPECT_EQ(less->labels.entries().size(), 1u) << "only those asked for";
   ASSERT_TRUE(meta->controller.has_value());
@@ -51,7 +51,7 @@ TEST(ObjectMeta, HasWhatTheObjectSays) {
 }
 
 TEST(ObjectMeta, KeepsEveryOwnerIfAskedTo) {
-  EXPECT_TRUE(ParseObjectMeta(std::string(kJob))->owners.empty());
+  EXPECT_TRUE(ParseObjectMeta(std::string(kJobMeta))->owners.empty());
   const auto meta = ParseObjectMeta(
       R"({"metadata": {"ownerReferences": [
             {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u1", "blockOwnerDeletion": true},

@@ -33,10 +33,6 @@ std::string_view Policy(Propagation propagation) {
   return "";
 }
 
-void AddParameter(std::string& target, std::string_view name, std::string_view value) {
-  StrAppend(target, target.find('?') == std::string::npos ? '?' : '&', name, '=', PercentEncoded(value));
-}
-
 std::string Target(const Resource& resource, const ObjectKey& key, std::string_view subresource = "") {
   return ResourcePath(resource, key.ns, key.name, subresource);
 }
@@ -86,7 +82,7 @@ Operation PatchOperation(const Resource& resource, const ObjectKey& key, std::st
   const bool repeatable = options.type == PatchType::kApply ||
                           (options.type != PatchType::kJson && !FindIdentity(patch).resource_version.empty());
   std::string target = Target(resource, key, subresource);
-  if (!options.field_manager.empty()) AddParameter(target, "fieldManager", options.field_manager);
+  AddParameter(target, "fieldManager", options.field_manager);
   if (options.force) AddParameter(target, "force", "true");
   if (options.dry_run) AddParameter(target, "dryRun", "All");
   return {

@@ -9,9 +9,9 @@ namespace trainyard::kube {
 namespace {
 
 // Reads a text from its front; false once anything was not as asked for.
-class Reader {
+class TimeReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit TimeReader(std::string_view text) : text_(text) {}
 
   // A number of exactly `digits` digits, at most `most`.
   int Number(std::size_t digits, int most) {
@@ -57,7 +57,7 @@ class Reader {
 };
 
 std::optional<absl::Time> Read(std::string_view text) {
-  Reader reader(text);
+  TimeReader reader(text);
   const int year = reader.Number(4, 9999);
   reader.Expect('-');
   const int month = reader.Number(2, 12);

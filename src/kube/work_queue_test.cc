@@ -13,7 +13,7 @@
 namespace trainyard::kube {
 namespace {
 
-ObjectKey K(std::string_view name) { return {"ns", std::string(name)}; }
+ObjectKey QueueKey(std::string_view name) { return {"ns", std::string(name)}; }
 
 class WorkQueueTest : public testing::Test {
  protected:
@@ -36,27 +36,27 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST_F(WorkQueueTest, MergesEqualKeys) {
-  queue_.Add(K("a"));
-  queue_.Add(K("b"));
-  queue_.Add(K("a"));
+  queue_.Add(QueueKey("a"));
+  queue_.Add(QueueKey("b"));
+  queue_.Add(QueueKey("a"));
   EXPECT_EQ(queue_.Count(), (WorkQueue::Counts{.ready = 2}));
   EXPECT_THAT(RunReady(), ElementsAre("a", "b"));
   EXPECT_EQ(queue_.Count(), WorkQueue::Counts());
 }
 
 TEST_F(WorkQueueTest, KnowsHowLongAKeyWasReadyBeforeItRan) {
-  queue_.Add(K("a"), absl::Seconds(10));
+  queue_.Add(QueueKey("a"), absl::Seconds(10));
   clock_.Advance(absl::Seconds(13));
-  ASSERT_EQ(queue_.TryGet(clock_.Steady()), K("a"));
-  EXPECT_EQ(queue_.LateBy(K("a")), absl::Seconds(3));
-  queue_.Done(K("a"));
+  ASSERT_EQ(queue_.TryGet(clock_.Steady()), QueueKey("a"));
+  EXPECT_EQ(queue_.LateBy(QueueKey("a")), absl::Seconds(3));
+  queue_.Done(QueueKey("a"));
 }
 
 TEST_F(WorkQueueTest, KeepsTheEarlierOfTwoTimes) {
-  queue_.Add(K("a"), absl::Seconds(10));
-  queue_.Add(K("a"), absl::Seconds(20));
-  queue_.Add(K("b"), absl::Seconds(20));
-  queue_.Add(K("b"), absl::Seconds(5));
+  queue_.Add(QueueKey("a"), absl::Seconds(10));
+  queue_.Add(QueueKey("a"), absl::Seconds(20));
+  queue_.Add(QueueKey("b"), absl::Seconds(20));
+  queue_.Add(QueueKey("b"), absl::Seconds(5));
   EXPECT_EQ(queue_.NextTime(), clock_.Steady() + absl::Seconds(5));
   clock_.Advance(absl::Seconds(4));
   EXPECT_THAT(RunReady(), IsEmpty());
@@ -69,41 +69,41 @@ TEST_F(WorkQueueTest, KeepsTheEarlierOfTwoTimes) {
 }
 
 TEST_F(WorkQueueTest, HandsOutByTimeAndThenByOrder) {
-  queue_.Add(K("late"), absl::Seconds(2));
-  queue_.Add(K("x"), absl::Seconds(1));
-  queue_.Add(K("y"), absl::Seconds(1));
-  queue_.Add(K("now"));
+  queue_.Add(QueueKey("late"), absl::Seconds(2));
+  queue_.Add(QueueKey("x"), absl::Seconds(1));
+  queue_.Add(QueueKey("y"), absl::Seconds(1));
+  queue_.Add(QueueKey("now"));
   clock_.Advance(absl::Seconds(3));
-  queue_.Add(K("newest"));
+  queue_.Add(QueueKey("newest"));
   EXPECT_THAT(RunReady(), ElementsAre("now", "x", "y", "late", "newest"));
 }
 
 TEST_F(WorkQueueTest, NeverRunsAKeyTwiceAtOnceButAgainAfterwards) {
-  queue_.Add(K("a"));
-  ASSERT_EQ(queue_.TryGet(clock_.Steady()), K("a"));
-  queue_.Add(K("a"));
-  queue_.Add(K("a"));
+  queue_.Add(QueueKey("a"));
+  ASSERT_EQ(queue_.TryGet(clock_.Steady()), QueueKey("a"));
+  queue_.Add(QueueKey("a"));
+  queue_.Add(QueueKey("a"));
   EXPECT_EQ(queue_.TryGet(clock_.Steady()), std::nullopt);
   EXPECT_EQ(queue_.NextTime(), SteadyTime::Never());
-  queue_.Done(K("a"));
-  EXPECT_EQ(queue_.TryGet(clock_.Steady()), K("a"));
-  queue_.Done(K("a"));
+  queue_.Done(QueueKey("a"));
+  EXPECT_EQ(queue_.TryGet(clock_.Steady()), QueueKey("a"));
+  queue_.Done(QueueKey("a"));
   EXPECT_EQ(queue_.TryGet(clock_.Steady()), std::nullopt);
 }
 
 TEST_F(WorkQueueTest, LetsNoKeyThatIsAlwaysReadyStarveOthers) {
-  queue_.Add(K("busy"));
-  ASSERT_EQ(queue_.TryGet(clock_.Steady()), K("busy"));
-  queue_.Add(K("quiet"));
-  queue_.Add(K("busy"));
-  queue_.Done(K("busy"));
-  EXPECT_EQ(queue_.TryGet(clock_.Steady()), K("quiet"));
+  queue_.Add(QueueKey("busy"));
+  ASSERT_EQ(queue_.TryGet(clock_.Steady()), QueueKey("busy"));
+  queue_.Add(QueueKey("quiet"));
+  queue_.Add(QueueKey("busy"));
+  queue_.Done(QueueKey("busy"));
+  EXPECT_EQ(queue_.TryGet(clock_.Steady()), QueueKey("quiet"));
 }
 
 TEST_F(WorkQueueTest, WaitsLongerAfterEachFailureUntilForgotten) {
   absl::Duration last;
   for (int i = 0; i < 12; ++i) {
-    const absl::Duration wait = queue_.Retry(K("a"));
+    const absl::Duration wait = queue_.Retry(QueueKey("a"));
     const absl::Duration base = std::min(absl::Seconds(1) * (1 << i), absl::Seconds(60));
     EXPECT_GE(wait, base);
     EXPECT_LE(wait, base * 1.5);
@@ -112,14 +112,14 @@ TEST_F(WorkQueueTest, WaitsLongerAfterEachFailureUntilForgotten) {
     EXPECT_THAT(RunReady(), ElementsAre("a"));
   }
   EXPECT_GE(last, absl::Seconds(60));
-  queue_.Forget(K("a"));
-  EXPECT_LE(queue_.Retry(K("a")), absl::Seconds(1.5));
+  queue_.Forget(QueueKey("a"));
+  EXPECT_LE(queue_.Retry(QueueKey("a")), absl::Seconds(1.5));
 }
 
 TEST_F(WorkQueueTest, DoesNotMakeAnEventWaitForABackOff) {
-  queue_.Retry(K("a"));
+  queue_.Retry(QueueKey("a"));
   EXPECT_THAT(RunReady(), IsEmpty());
-  queue_.Add(K("a"));
+  queue_.Add(QueueKey("a"));
   EXPECT_THAT(RunReady(), ElementsAre("a"));
   clock_.Advance(absl::Minutes(5));
   EXPECT_THAT(RunReady(), IsEmpty()) << "the event took the retry's place";
@@ -127,41 +127,41 @@ TEST_F(WorkQueueTest, DoesNotMakeAnEventWaitForABackOff) {
 
 TEST_F(WorkQueueTest, SpreadsTheRetriesOfKeysThatFailTogether) {
   std::set<absl::Duration> waits;
-  for (int i = 0; i < 100; ++i) waits.insert(queue_.Retry(K(StrCat(i))));
+  for (int i = 0; i < 100; ++i) waits.insert(queue_.Retry(QueueKey(StrCat(i))));
   EXPECT_GT(waits.size(), 90u);
 }
 
 TEST_F(WorkQueueTest, DrainsWhatIsReadyAndDropsWhatIsNot) {
-  queue_.Add(K("ready"));
-  queue_.Add(K("later"), absl::Seconds(1));
-  queue_.Add(K("running"));
-  ASSERT_EQ(queue_.TryGet(clock_.Steady()), K("ready"));
-  queue_.Add(K("ready"));
+  queue_.Add(QueueKey("ready"));
+  queue_.Add(QueueKey("later"), absl::Seconds(1));
+  queue_.Add(QueueKey("running"));
+  ASSERT_EQ(queue_.TryGet(clock_.Steady()), QueueKey("ready"));
+  queue_.Add(QueueKey("ready"));
   queue_.ShutDown();
-  queue_.Add(K("new"));
-  EXPECT_EQ(queue_.Get(), K("running"));
-  queue_.Done(K("running"));
+  queue_.Add(QueueKey("new"));
+  EXPECT_EQ(queue_.Get(), QueueKey("running"));
+  queue_.Done(QueueKey("running"));
   EXPECT_EQ(queue_.Get(), std::nullopt);
-  queue_.Done(K("ready"));
-  EXPECT_EQ(queue_.Get(), K("ready")) << "it was added before the end, while it ran";
-  queue_.Done(K("ready"));
+  queue_.Done(QueueKey("ready"));
+  EXPECT_EQ(queue_.Get(), QueueKey("ready")) << "it was added before the end, while it ran";
+  queue_.Done(QueueKey("ready"));
   clock_.Advance(absl::Hours(1));
   EXPECT_EQ(queue_.Get(), std::nullopt);
 }
 
 TEST_F(WorkQueueTest, DropsAllWhenToldTo) {
-  queue_.Add(K("a"));
-  queue_.Add(K("b"));
-  ASSERT_EQ(queue_.TryGet(clock_.Steady()), K("a"));
-  queue_.Add(K("a"));
+  queue_.Add(QueueKey("a"));
+  queue_.Add(QueueKey("b"));
+  ASSERT_EQ(queue_.TryGet(clock_.Steady()), QueueKey("a"));
+  queue_.Add(QueueKey("a"));
   queue_.ShutDown(WorkQueue::Rest::kDrop);
-  queue_.Done(K("a"));
+  queue_.Done(QueueKey("a"));
   EXPECT_EQ(queue_.Get(), std::nullopt);
   EXPECT_EQ(queue_.Count(), WorkQueue::Counts());
 }
 
 TEST_F(WorkQueueTest, WakesWhoWaitsWhenTheTimeComes) {
-  queue_.Add(K("a"), absl::Seconds(10));
+  queue_.Add(QueueKey("a"), absl::Seconds(10));
   std::optional<ObjectKey> got;
   std::thread worker([&] {
     got = queue_.Get();
@@ -169,7 +169,7 @@ TEST_F(WorkQueueTest, WakesWhoWaitsWhenTheTimeComes) {
   });
   clock_.Advance(absl::Seconds(10));
   worker.join();
-  EXPECT_EQ(got, K("a"));
+  EXPECT_EQ(got, QueueKey("a"));
 }
 
 TEST_F(WorkQueueTest, WakesAsManyAsThereAreKeysWhoseTimeComes) {
@@ -181,7 +181,7 @@ TEST_F(WorkQueueTest, WakesAsManyAsThereAreKeysWhoseTimeComes) {
     workers.emplace_back([&] {
       if (queue_.Get()) ++taken;
     });
-    queue_.Add(K(StrCat(i)), absl::Seconds(kWorkers - i));
+    queue_.Add(QueueKey(StrCat(i)), absl::Seconds(kWorkers - i));
   }
   clock_.Advance(absl::Seconds(kWorkers));
   for (std::thread& worker : workers) worker.join();
@@ -245,7 +245,7 @@ TEST(WorkQueueProperty, DoesWhatTheRulesSayWhateverHappens) {
     WorkQueue queue(clock, IdSource(seed));
     Model model;
     const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
-    const auto name = [](int key) { return K(StrCat(key)); };
+    const auto name = [](int key) { return QueueKey(StrCat(key)); };
     for (int step = 0; step < 400; ++step) {
       const int key = below(6);
       switch (below(6)) {
@@ -316,14 +316,14 @@ TEST(WorkQueueStress, RunsEveryKeyAfterItsLastAddAndNeverTwiceAtOnce) {
       for (int i = 0; i < kAdds; ++i) {
         const auto key = random() % kKeys;
         ++added[key];
-        queue.Add(K(StrCat(key)),
+        queue.Add(QueueKey(StrCat(key)),
                   random() % 4 == 0 ? absl::Microseconds(random() % 500) : absl::ZeroDuration());
       }
     });
   }
   for (std::thread& adder : adders) adder.join();
   // The delayed ones are due now at the latest, and so are drained.
-  for (int i = 0; i < kKeys; ++i) queue.Add(K(StrCat(i)));
+  for (int i = 0; i < kKeys; ++i) queue.Add(QueueKey(StrCat(i)));
   queue.ShutDown();
   for (std::thread& worker : workers) worker.join();
   for (std::size_t i = 0; i < kKeys; ++i) EXPECT_EQ(seen[i], added[i]) << i;

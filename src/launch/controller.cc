@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/access.h"
 #include "base/base64.h"
 #include "base/document.h"
 #include "base/log.h"
@@ -15,7 +16,6 @@
 namespace trainyard::launch {
 namespace {
 
-constexpr int kTokenParts = 8;  // of 64 bits, in which a token is made
 constexpr absl::Duration kUntilSynced = absl::Milliseconds(20);
 constexpr absl::Duration kDoubleCheck = absl::Seconds(30);
 constexpr int kCancelTries = 5;
@@ -59,12 +59,6 @@ SeenPod Seen(const kube::CompactPod& pod, int launch) {
   if (pod.phase == kube::PodPhase::kPending && pod.scheduled.status == kube::ConditionStatus::kFalse)
     seen.unscheduled = pod.unscheduled.empty() ? "no node has room" : std::string(pod.unscheduled.view());
   return seen;
-}
-
-std::string NewToken() {
-  std::string token;
-  for (int i = 0; i < kTokenParts; ++i) token += IdSource::Random().Suffix(8);
-  return token;
 }
 
 }  // namespace
@@ -350,7 +344,7 @@ absl::StatusOr<Document> Controller::FindOwn(const StoredTask& task, const kube:
 absl::Status Controller::EnsureObjects(const StoredTask& task) {
   if (!TokenOf(task).empty()) return absl::OkStatus();
   const TaskOwner owner{options_.ns, task.meta.uid};
-  std::string token = NewToken();
+  TY_ASSIGN_OR_RETURN(std::string token, NewToken());
   const auto made = api_.Do({kube::CreateOperation(kube::Resource::Secrets(), options_.ns,
                                                    PrintJson(TaskSecret(owner, task.spec, token))),
                              kube::CreateOperation(kube::Resource::Services(), options_.ns,

@@ -18,7 +18,7 @@ constexpr std::int64_t kPage = 500;
 // "12 STATE": the last batch that is in the state.
 std::string PrintSnapshot(std::int64_t number, std::string_view state) { return StrCat(number, " ", state); }
 
-absl::Status Damaged(std::string_view key, const absl::Status& why) {
+absl::Status DamagedLog(std::string_view key, const absl::Status& why) {
   return absl::DataLossError(StrCat("the task log's ", key, " is damaged: ", Message(why)));
 }
 
@@ -52,9 +52,9 @@ absl::Status TaskLog::Rebuild() {
     const std::size_t space = value.find(' ');
     const auto parsed = ParseNumber<std::int64_t>(value.substr(0, std::min(space, value.size())));
     if (!parsed || space == std::string_view::npos)
-      return Damaged("snapshot", absl::DataLossError("it has no number"));
+      return DamagedLog("snapshot", absl::DataLossError("it has no number"));
     auto state = tasks::DecodeState(value.substr(space + 1));
-    if (!state.ok()) return Damaged("snapshot", state.status());
+    if (!state.ok()) return DamagedLog("snapshot", state.status());
     queue_ = tasks::Queue(*state);
     number = *parsed;
   }
@@ -66,12 +66,12 @@ absl::Status TaskLog::Rebuild() {
     for (const kv::KeyValue& batch : page.kvs) {
       was_empty_ = false;
       if (batch.key != LogKey(number + 1))
-        return Damaged(batch.key,
-                       absl::DataLossError(StrCat("the batch before it, ", number + 1, ", is missing")));
+        return DamagedLog(batch.key,
+                          absl::DataLossError(StrCat("the batch before it, ", number + 1, ", is missing")));
       std::string_view rest = batch.value;
       while (!rest.empty()) {
         const auto command = tasks::TakeCommand(rest);
-        if (!command.ok()) return Damaged(batch.key, command.status());
+        if (!command.ok()) return DamagedLog(batch.key, command.status());
         queue_.Apply(*command);
         ++commands_;
       }

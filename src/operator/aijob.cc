@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -17,24 +18,26 @@
 namespace trainyard::ops {
 namespace {
 
-constexpr std::string_view kGroup = "elasticdeeplearning.ai";
+constexpr std::string_view kAiJobGroup = "elasticdeeplearning.ai";
 // Those that users of the original select by.
-constexpr std::string_view kGroupLabel = "GroupName";
-constexpr std::string_view kJobLabel = "TrainingJobName";
+constexpr std::string_view kAiJobGroupLabel = "GroupName";
+constexpr std::string_view kAiJobNameLabel = "TrainingJobName";
 constexpr std::string_view kRoleLabel = "TrainingJobReplicaName";
 constexpr std::string_view kIndexLabel = "TrainingJobReplicaIndex";
 
 constexpr std::string_view kMembersKey = "members";
 
 const kube::Resource& AiJobs() {
-  static const auto* const resource = new kube::Resource{
-      .group = std::string(kGroup), .version = "v1", .plural = "aitrainingjobs", .kind = "AITrainingJob"};
+  static const auto* const resource = new kube::Resource{.group = std::string(kAiJobGroup),
+                                                         .version = "v1",
+                                                         .plural = "aitrainingjobs",
+                                                         .kind = "AITrainingJob"};
   return *resource;
 }
 
-Object PrintLabels(const kube::ObjectMeta& job, const Place& place) {
-  return {{kGroupLabel, kGroup},
-          {kJobLabel, job.name},
+Object PrintAiJobLabels(const kube::ObjectMeta& job, const Place& place) {
+  return {{kAiJobGroupLabel, kAiJobGroup},
+          {kAiJobNameLabel, job.name},
           {kRoleLabel, place.role},
           {kIndexLabel, StrCat(place.index)},
           {kJobUidLabel, job.uid}};
@@ -45,6 +48,14 @@ std::string Join(const std::vector<T>& parts) {
   std::string out;
   for (const T& part : parts) StrAppend(out, out.empty() ? "" : ",", part);
   return out;
+}
+
+// A variable in upper case and, beside it, as the design of the kind spells it: TRAININGJOB_NAME and
+// TRAININGJOB_Name. The second refers to the first, because lists of members are long.
+void AddSpelled(Array& env, std::string_view head, std::string_view last, std::string value) {
+  const std::string upper = StrCat(head, "_", absl::AsciiStrToUpper({last.data(), last.size()}));
+  AddEnv(env, upper, std::move(value));
+  AddEnv(env, StrCat(head, "_", last), StrCat("$(", upper, ")"));
 }
 
 // Keeps the pod off the nodes, whatever else decides where it goes.
@@ -136,17 +147,18 @@ class AiObjectMaker final : public ObjectMaker {
     }
     return PrintJson(HeadlessService({.name = Name(create.role, create.index),
                                       .ns = job_.meta.ns.view(),
-                                      .labels = PrintLabels(job_.meta, place),
+                                      .labels = PrintAiJobLabels(job_.meta, place),
                                       .owner = OwnerReference(AiJobs(), job_.meta)},
                                      std::move(ports)));
   }
 
   std::string MakeMembers(const job::WriteMembers& write) const override {
-    Object metadata{
-        {"name", members_},
-        {"namespace", job_.meta.ns.view()},
-        {"labels", Object{{kGroupLabel, kGroup}, {kJobLabel, job_.meta.name}, {kJobUidLabel, job_.meta.uid}}},
-        {"ownerReferences", Array{OwnerReference(AiJobs(), job_.meta)}}};
+    Object metadata{{"name", members_},
+                    {"namespace", job_.meta.ns.view()},
+                    {"labels", Object{{kAiJobGroupLabel, kAiJobGroup},
+                                      {kAiJobNameLabel, job_.meta.name},
+                                      {kJobUidLabel, job_.meta.uid}}},
+                    {"ownerReferences", Array{OwnerReference(AiJobs(), job_.meta)}}};
     if (!write.version.empty()) metadata["resourceVersion"] = write.version;
     return PrintJson(Object{{"apiVersion", "v1"},
                             {"kind", "ConfigMap"},
@@ -170,7 +182,7 @@ class AiObjectMaker final : public ObjectMaker {
   }
 
   Object PodLabels(const Role& from, const Place& place) const {
-    Object labels = PrintLabels(job_.meta, place);
+    Object labels = PrintAiJobLabels(job_.meta, place);
     labels["JobName"] = job_.meta.name;
     labels["PodRole"] = place.role;
     labels["RestartCount"] = StrCat(from.restarts);
@@ -190,12 +202,12 @@ class AiObjectMaker final : public ObjectMaker {
       for (const int port : role.ports) hosts.push_back(StrCat(instances.back(), ":", port));
     }
     const std::string prefix = VariablePrefix(role.spec->name);
-    AddEnv(discovery_, prefix + "_INSTANCES", Join(instances));
-    AddEnv(discovery_, prefix + "_INSTANCES_NUM", StrCat(instances.size()));
-    AddEnv(discovery_, prefix + "_PORTS", Join(role.ports));
-    AddEnv(discovery_, prefix + "_PORTS_NUM", StrCat(role.ports.size()));
-    AddEnv(discovery_, prefix + "_HOSTS", Join(hosts));
-    AddEnv(discovery_, prefix + "_HOSTS_NUM", StrCat(hosts.size()));
+    AddSpelled(discovery_, prefix, "Instances", Join(instances));
+    AddSpelled(discovery_, prefix + "_INSTANCES", "Num", StrCat(instances.size()));
+    AddSpelled(discovery_, prefix, "Ports", Join(role.ports));
+    AddSpelled(discovery_, prefix + "_PORTS", "Num", StrCat(role.ports.size()));
+    AddSpelled(discovery_, prefix, "Hosts", Join(hosts));
+    AddSpelled(discovery_, prefix + "_HOSTS", "Num", StrCat(hosts.size()));
   }
 
   void FillContainer(Object& container, const Object& pod_spec, const Role& from, const Place& place,
@@ -205,14 +217,14 @@ class AiObjectMaker final : public ObjectMaker {
         job_.spec.fault_tolerant ? FindMembersFile(container, pod_spec, members_) : std::string();
     Array& env = MakeArrayAt(container, "env");
     env.insert(env.end(), discovery_.begin(), discovery_.end());
-    AddEnv(env, "TRAININGJOB_REPLICA_NAME", place.role);
-    AddEnv(env, "TRAININGJOB_REPLICA_TYPE", from.spec->name);
-    AddEnv(env, "TRAININGJOB_REPLICA_INDEX", StrCat(place.index));
+    AddSpelled(env, "TRAININGJOB_REPLICA", "Name", place.role);
+    AddSpelled(env, "TRAININGJOB_REPLICA", "Type", from.spec->name);
+    AddSpelled(env, "TRAININGJOB_REPLICA", "Index", StrCat(place.index));
     AddEnv(env, "TRAININGJOB_REPLICA_RESTARTCOUNT", StrCat(from.restarts));
-    AddEnv(env, "TRAININGJOB_SERVICE", Instance(place.role, place.index));
-    AddEnv(env, "TRAININGJOB_NAME", job_.meta.name);
+    AddSpelled(env, "TRAININGJOB", "Service", Instance(place.role, place.index));
+    AddSpelled(env, "TRAININGJOB", "Name", job_.meta.name);
     AddEnv(env, "TRAININGJOB_NAMESPACE", std::string(job_.meta.ns.view()));
-    AddEnv(env, "TRAININGJOB_PORTS", Join(ports));
+    AddSpelled(env, "TRAININGJOB", "Ports", Join(ports));
     if (job_.spec.fault_tolerant) AddEnv(env, "TRAININGJOB_MEMBERS", members_);
     if (!file.empty()) AddEnv(env, "TRAININGJOB_MEMBERS_FILE", file);
     AddEnv(env, "TRAINYARD_ATTEMPT", StrCat(attempt));
@@ -243,19 +255,19 @@ bool AiJobKind::IsMain(std::string_view container) const { return container.star
 std::string_view AiJobKind::label_selector() const { return "GroupName=elasticdeeplearning.ai"; }
 
 std::vector<std::string> AiJobKind::place_labels() const {
-  return {std::string(kJobLabel), std::string(kRoleLabel), std::string(kIndexLabel)};
+  return {std::string(kAiJobNameLabel), std::string(kRoleLabel), std::string(kIndexLabel)};
 }
 
 std::optional<Place> AiJobKind::FindPlace(const kube::ObjectMeta& meta) const {
   const auto index = ParseNumber<int>(meta.labels.Get(kIndexLabel));
-  const std::string_view job = meta.labels.Get(kJobLabel);
+  const std::string_view job = meta.labels.Get(kAiJobNameLabel);
   const std::string_view role = meta.labels.Get(kRoleLabel);
   if (!index || job.empty() || role.empty()) return std::nullopt;
   return Place{.job = std::string(job), .role = std::string(role), .index = *index};
 }
 
 Object AiJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
-  return PrintLabels(job, place);
+  return PrintAiJobLabels(job, place);
 }
 
 absl::StatusOr<CompactJob> AiJobKind::Decode(std::string json) const {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/letters.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/names.h"
@@ -24,8 +25,6 @@ using job::SizePolicy;
 
 // A member knows all others by name, and what it reads of them must fit into one object.
 constexpr int kMostMembers = 5'000;
-// What Linux takes as one argument or variable, and something for its name.
-constexpr std::size_t kLongestVariable = std::size_t{128} * 1024 - 100;
 // The operator's own variables begin so.
 constexpr std::string_view kOwnPrefix = "TRAININGJOB";
 
@@ -40,9 +39,9 @@ constexpr std::array<std::pair<std::string_view, EndPolicy>, 4> kCompletePolicie
      {"Rank0", EndPolicy::kRank0},
      {"None", EndPolicy::kNone}}};
 
-class Reader : private SpecReader {
+class AiJobReader : private SpecReader {
  public:
-  explicit Reader(const std::vector<std::string>& accelerators) : accelerators_(accelerators) {}
+  explicit AiJobReader(const std::vector<std::string>& accelerators) : accelerators_(accelerators) {}
 
   AiJobSpec Read(const Document& job) {
     job::JobSpec& out = out_.spec;
@@ -74,12 +73,20 @@ class Reader : private SpecReader {
   }
 
  private:
-  // The keys are bare ones, as the original's.
+  // The keys are bare ones, as the original's, in any letter case.
   void ReadAsked(const Document& job) {
-    for (const job::State state : {job::State::kPreempted, job::State::kFailed, job::State::kNodeFail}) {
-      const Document* value = Find(job, {"metadata", "annotations", job::Print(state)});
-      if (value == nullptr || out_.spec.asked) continue;
-      out_.spec.asked = job::AskedEnd{.state = state, .message = std::string(Text(*value))};
+    static constexpr std::pair<std::string_view, job::State> kAnnotations[] = {
+        {"preempted", job::State::kPreempted},
+        {"failed", job::State::kFailed},
+        {"nodefail", job::State::kNodeFail},
+        {"nodefailed", job::State::kNodeFail}};
+    const Object* annotations = ObjectAt(job, {"metadata", "annotations"});
+    if (annotations == nullptr) return;
+    for (const auto& [name, state] : kAnnotations) {
+      for (const auto& member : *annotations) {
+        if (out_.spec.asked || LowerCase(Key(member)) != name) continue;
+        out_.spec.asked = job::AskedEnd{.state = state, .message = std::string(Text(member.value()))};
+      }
     }
   }
 
@@ -287,7 +294,7 @@ void AddPorts(const Document& container, std::vector<int>& ports) {
 }  // namespace
 
 AiJobSpec ParseAiJobSpec(const Document& job, const std::vector<std::string>& accelerators) {
-  return Reader(accelerators).Read(job);
+  return AiJobReader(accelerators).Read(job);
 }
 
 const Document* FindAiReplicaSpec(const Document& spec, std::string_view name) {

@@ -93,6 +93,7 @@ Document PrintAiJobStatus(const job::JobStatus& status) {
   AddTime(out, "endTime", status.completion_time);
   AddTime(out, "lastReconcileTime", status.last_reconcile_time);
   AddRestarts(out, status);
+  AddLastValidSpec(out, status);
   if (status.ending) {
     out["ending"] = Object{{"phase", PhaseName(status.ending->state)},
                            {"reason", status.ending->reason},

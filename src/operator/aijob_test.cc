@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Document Yaml(std::string_view text) { return ParseYaml(text).value().front(); }
+Document AiYaml(std::string_view text) { return ParseYaml(text).value().front(); }
 
 constexpr std::string_view kTemplate = "template: {spec: {containers: [{name: aitj-main, image: x}]}}";
 std::string Role(std::string_view name, std::string_view more = "") {
@@ -26,9 +26,10 @@ std::string Role(std::string_view name, std::string_view more = "") {
 }
 Document Job(std::string_view roles, std::string_view more = "", std::string_view name = "mnist",
              std::string_view metadata = "") {
-  return Yaml(StrCat("{apiVersion: elasticdeeplearning.ai/v1, kind: AITrainingJob, metadata: {name: ", name,
-                     ", namespace: team, uid: 0a1b2c3d-0000, resourceVersion: \"7\", generation: 1", metadata,
-                     "}, spec: {replicaSpecs: {", roles, "}", more.empty() ? "" : ", ", more, "}}"));
+  return AiYaml(StrCat("{apiVersion: elasticdeeplearning.ai/v1, kind: AITrainingJob, metadata: {name: ", name,
+                       ", namespace: team, uid: 0a1b2c3d-0000, resourceVersion: \"7\", generation: 1",
+                       metadata, "}, spec: {replicaSpecs: {", roles, "}", more.empty() ? "" : ", ", more,
+                       "}}"));
 }
 AiJobSpec Parse(const Document& job) { return ParseAiJobSpec(job, {"nvidia.com/gpu"}); }
 
@@ -36,7 +37,7 @@ CompactJob Decoded(const Document& job) { return AiJobKind().Decode(PrintJson(jo
 Document Pod(const CompactJob& job, const job::CreatePod& create) {
   return ParseJson(AiJobKind().NewMaker(job)->MakePod(create)).value();
 }
-std::string EnvOf(const Document& pod, std::string_view name, std::string_view list = "containers") {
+std::string PodEnv(const Document& pod, std::string_view name, std::string_view list = "containers") {
   std::string value = "(none)";
   for (const Document& variable : *ArrayAt(ArrayAt(pod, {"spec", list})->front(), {"env"})) {
     if (StringAt(variable, {"name"}) == name) value = StringAt(variable, {"value"});  // the last one counts
@@ -119,14 +120,16 @@ TEST(AiJobSpec, TakesTheEndThatAnAnnotationAsksFor) {
   EXPECT_EQ(asked("Preempted: why not"), (job::AskedEnd{job::State::kPreempted, "why not"}));
   EXPECT_EQ(asked("Failed: \"\""), (job::AskedEnd{job::State::kFailed, ""}));
   EXPECT_EQ(asked("NodeFail: x"), (job::AskedEnd{job::State::kNodeFail, "x"}));
+  EXPECT_EQ(asked("nodefailed: x"), (job::AskedEnd{job::State::kNodeFail, "x"}));
+  EXPECT_EQ(asked("preempted: x"), (job::AskedEnd{job::State::kPreempted, "x"}));
   EXPECT_EQ(asked("Succeed: x, Timeout: x, mine: x"), std::nullopt);
 }
 
 TEST(AiJobSpec, SaysWhatIsWrongAndWhere) {
   const std::pair<Document, std::string_view> rows[] = {
-      {Yaml("{metadata: {name: x}}"), "spec: is missing"},
-      {Yaml("{metadata: {name: x}, spec: []}"), "spec: must be an object"},
-      {Yaml("{metadata: {name: x}, spec: {}}"), "spec.replicaSpecs: is missing"},
+      {AiYaml("{metadata: {name: x}}"), "spec: is missing"},
+      {AiYaml("{metadata: {name: x}, spec: []}"), "spec: must be an object"},
+      {AiYaml("{metadata: {name: x}, spec: {}}"), "spec.replicaSpecs: is missing"},
       {Job("trainer: null"), "spec.replicaSpecs.trainer: is empty: it needs a template"},
       {Job(Role("t", "replicas: -1")),
        "spec.replicaSpecs.t.replicas: must be a whole number from 0 to 100000, not -1"},
@@ -234,30 +237,34 @@ TEST(AiJob, TellsEveryContainerOfTheOthers) {
       {"TRAININGJOB_SERVICE", "mnist-trainer-1.team"},
       {"TRAININGJOB_NAME", "mnist"},
       {"TRAININGJOB_NAMESPACE", "team"},
+      {"TRAININGJOB_Name", "$(TRAININGJOB_NAME)"},
+      {"TRAININGJOB_REPLICA_Index", "$(TRAININGJOB_REPLICA_INDEX)"},
+      {"TRAINER_Instances", "$(TRAINER_INSTANCES)"},
+      {"TRAINER_INSTANCES_Num", "$(TRAINER_INSTANCES_NUM)"},
   };
   for (const std::string_view list : {"containers", "initContainers"}) {
     for (const auto& [name, value] : expected)
-      EXPECT_EQ(EnvOf(pod, name, list), value) << list << " " << name;
+      EXPECT_EQ(PodEnv(pod, name, list), value) << list << " " << name;
   }
-  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_PORTS"), "4444,5555");
-  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_PORTS", "initContainers"), "");
-  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_MEMBERS"), "(none)");
+  EXPECT_EQ(PodEnv(pod, "TRAININGJOB_PORTS"), "4444,5555");
+  EXPECT_EQ(PodEnv(pod, "TRAININGJOB_PORTS", "initContainers"), "");
+  EXPECT_EQ(PodEnv(pod, "TRAININGJOB_MEMBERS"), "(none)");
 }
 
 TEST(AiJob, CountsRestartsForThePodsThatItMakes) {
   CompactJob job = Decoded(Job(Role("trainer")));
   job.status.roles["trainer"].restarts = 3;
   const Document pod = Pod(job, {.role = "trainer"});
-  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_REPLICA_RESTARTCOUNT"), "3");
+  EXPECT_EQ(PodEnv(pod, "TRAININGJOB_REPLICA_RESTARTCOUNT"), "3");
   EXPECT_EQ(StringAt(pod, {"metadata", "labels", "RestartCount"}), "3");
 }
 
 TEST(AiJob, KnowsOfAsManyAsThereAreNow) {
   CompactJob job = Decoded(Job(Role("trainer", "replicas: 2")));
   job.status.roles["trainer"].size = 3;
-  EXPECT_EQ(EnvOf(Pod(job, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "3");
+  EXPECT_EQ(PodEnv(Pod(job, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "3");
   const CompactJob first = Decoded(Job(Role("trainer", "edlPolicy: Auto, minReplicas: 2, maxReplicas: 4")));
-  EXPECT_EQ(EnvOf(Pod(first, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "2");
+  EXPECT_EQ(PodEnv(Pod(first, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "2");
 }
 
 TEST(AiJob, LabelsItsPodsSoThatItsOwnWinOverTheTemplatesAndTheJobs) {
@@ -344,8 +351,8 @@ TEST(AiJob, NamesTheListOfMembersAndWhereItIsMounted) {
                   "volumeMounts: [{name: v, mountPath: /etc/members}]}, {name: side, image: x}]}}}",
                   "faultTolerant: true"));
   const Document pod = Pod(job, {.role = "t"});
-  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_MEMBERS"), "mnist-members");
-  EXPECT_EQ(EnvOf(pod, "TRAININGJOB_MEMBERS_FILE"), "/etc/members/members");
+  EXPECT_EQ(PodEnv(pod, "TRAININGJOB_MEMBERS"), "mnist-members");
+  EXPECT_EQ(PodEnv(pod, "TRAININGJOB_MEMBERS_FILE"), "/etc/members/members");
   const Document map =
       ParseJson(AiJobKind().NewMaker(job)->MakeMembers({.epoch = 2, .text = "epoch 2\n", .version = "9"}))
           .value();
@@ -412,7 +419,7 @@ TEST(AiJobStatus, HasTheFieldsOfTheOriginal) {
 }
 
 TEST(AiJobStatus, LeavesOutWhatSomebodyElseHasWritten) {
-  const Document forged = Yaml(
+  const Document forged = AiYaml(
       "{phase: 7, conditions: [{type: Odd, status: \"True\"}, 3], replicaStatuses: {t: {size: -4, "
       "completedIndexes: x, "
       "creationErrors: {a: b, \"-1\": \"2024-05-01T10:00:00Z\"}, restartScope: Odd}}, restarts: {t: "
@@ -426,7 +433,7 @@ TEST(AiJobStatus, LeavesOutWhatSomebodyElseHasWritten) {
 }
 
 TEST(AiJobStatus, HasNoCounterThatCannotBeCountedOn) {
-  const Document forged = Yaml(
+  const Document forged = AiYaml(
       "{restarts: {t: {count: 9223372036854775807, settled: 9223372036854775807}}, "
       "members: {epoch: 9223372036854775807}}");
   const job::JobStatus status = ParseAiJobStatus(&forged);

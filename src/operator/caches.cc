@@ -40,7 +40,14 @@ bool IsOwnWrite(const kube::Change<CompactJob>& change) {
   status.last_reconcile_time = before.status.last_reconcile_time;
   return before.meta.generation == after.meta.generation &&
          before.meta.deletion_time == after.meta.deletion_time && before.spec == after.spec &&
-         before.invalid == after.invalid && before.status == status;
+         before.invalid == after.invalid && before.edit_problem == after.edit_problem &&
+         before.status == status;
+}
+
+// A spec that would make the job too large to store is not stored a second time in its status.
+std::string StorableSpec(const std::string& text) {
+  constexpr std::size_t kMost = std::size_t{512} << 10;
+  return text.size() > kMost ? "" : text;
 }
 
 // Of ten thousand pods and services, what is not looked at is not kept.
@@ -69,7 +76,10 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& sur
       service_writes_(clock),
       member_writes_(clock),
       jobs_(api, clock, IdSource(NextSeed()), Watching(kind.resource(), options.ns),
-            [this](std::string json) { return kind_.Decode(std::move(json)); }),
+            [this](const std::string& json) {
+              return DecodeJob(kind_, json,
+                               [this](const kube::ObjectKey& key) { return jobs_.cache().Get(key); });
+            }),
       pods_(api, clock, IdSource(NextSeed()),
             Watching(kube::Resource::Pods(), options.ns, kind.label_selector()),
             [kept = KeptOf(kind)](std::string json) { return kube::ParsePod(std::move(json), kept); }),
@@ -166,6 +176,8 @@ job::JobView Caches::Observe(const CompactJob& job) {
                     .leaving = job.meta.deletion_time.has_value(),
                     .spec = job.spec,
                     .invalid = job.invalid,
+                    .edit_problem = job.edit_problem,
+                    .last_valid = job.edit_problem.empty() ? "" : StorableSpec(job.spec_text),
                     .status = job.status};
   const std::string orphan = OrphanIndex(view.ns, view.name);
   const auto find_node = [this](const kube::CompactPod& pod) { return surroundings_.FindNode(pod); };

@@ -1,6 +1,9 @@
 #include "operator/kind.h"
 
+#include <utility>
+
 #include "base/check.h"
+#include "base/status.h"
 
 namespace trainyard::ops {
 
@@ -19,6 +22,26 @@ job::NameRule NamingOf(const CompactJob& job) {
 
 std::string ObjectMaker::MakeMembers(const job::WriteMembers&) const {
   TY_CHECK(false, "the kind has no members");
+}
+
+absl::StatusOr<CompactJob> DecodeJob(const Kind& kind, const std::string& json, FindKnownJob find) {
+  TY_ASSIGN_OR_RETURN(CompactJob job, kind.Decode(json));
+  if (job.invalid.empty() || job.status.IsFinished()) return job;
+  std::string valid = job.status.spec_problem ? job.status.spec_problem->last_valid : "";
+  if (valid.empty()) {
+    const auto known = find(job.meta.Key());
+    if (known != nullptr && known->meta.uid == job.meta.uid) valid = known->spec_text;
+  }
+  if (valid.empty()) return job;
+  // Everything but the spec is as it is now: annotations end jobs, too.
+  TY_ASSIGN_OR_RETURN(Document document, ParseJson(json));
+  absl::StatusOr<Document> spec = ParseJson(valid);
+  if (!spec.ok() || !document.is_object()) return job;
+  document.get_object()["spec"] = *std::move(spec);
+  TY_ASSIGN_OR_RETURN(CompactJob before, kind.Decode(PrintJson(document)));
+  if (!before.invalid.empty()) return job;  // the operator did not write this status
+  before.edit_problem = std::move(job.invalid);
+  return before;
 }
 
 }  // namespace trainyard::ops

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "base/document.h"
 #include "job/action.h"
@@ -22,7 +23,8 @@ namespace trainyard::ops {
 struct CompactJob {
   kube::ObjectMeta meta;
   job::JobSpec spec;
-  std::string invalid;  // what is wrong with the spec; empty: nothing
+  std::string invalid;       // what is wrong with the spec; empty: nothing
+  std::string edit_problem;  // what is wrong with an edit: the spec is then the one that was valid before it
   job::JobStatus status;
   std::string spec_text;  // JSON, with the pods' templates; empty once the job has ended
 };
@@ -80,5 +82,10 @@ class Kind {
   // The job's spec is valid and its text is there.
   virtual std::unique_ptr<ObjectMaker> NewMaker(const CompactJob& job) const = 0;
 };
+
+// As Kind::Decode(), but an edit that is not valid leaves the job with its last valid spec: the one in its
+// status, or that of the job as it was known until now, which `find` returns, or null.
+using FindKnownJob = absl::FunctionRef<std::shared_ptr<const CompactJob>(const kube::ObjectKey&)>;
+absl::StatusOr<CompactJob> DecodeJob(const Kind& kind, const std::string& json, FindKnownJob find);
 
 }  // namespace trainyard::ops

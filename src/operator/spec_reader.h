@@ -17,6 +17,8 @@ namespace trainyard::ops {
 inline constexpr std::int64_t kMostReplicas = 100'000;
 inline constexpr std::int64_t kMostSeconds = std::numeric_limits<std::int32_t>::max();
 inline constexpr std::int64_t kMostPort = 65535;
+// What Linux takes as one argument or variable, and something for its name.
+inline constexpr std::size_t kLongestVariable = std::size_t{128} * 1024 - 100;
 
 // Of a value that is wrong, enough to know it again.
 inline constexpr std::size_t kShown = 100;

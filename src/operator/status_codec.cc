@@ -28,6 +28,17 @@ Object PrintCondition(const job::Condition& condition, const ConditionSpelling& 
           {"lastTransitionTime", kube::PrintTime(condition.changed)}};
 }
 
+constexpr std::string_view kSpecInvalid = "SpecInvalid";
+
+Object PrintSpecProblem(const job::SpecProblem& problem, const ConditionSpelling& spelling) {
+  return {{"type", kSpecInvalid},
+          {"status", "True"},
+          {"reason", "InvalidSpec"},
+          {"message", problem.message},
+          {spelling.updated, kube::PrintTime(problem.since)},
+          {"lastTransitionTime", kube::PrintTime(problem.since)}};
+}
+
 std::optional<job::Condition> ParseCondition(const Document& document, const ConditionSpelling& spelling) {
   const auto type = job::ParseStateName(spelling.telling, StringAt(document, {"type"}));
   if (!type) return std::nullopt;
@@ -84,6 +95,8 @@ Array PrintConditions(const job::JobStatus& status, const ConditionSpelling& spe
   Array out;
   for (const job::Condition& condition : status.conditions)
     out.push_back(PrintCondition(condition, spelling));
+  // Last: kubectl shows the first condition that is true as the job's state.
+  if (status.spec_problem) out.push_back(PrintSpecProblem(*status.spec_problem, spelling));
   return out;
 }
 
@@ -91,8 +104,20 @@ void ParseConditions(const Document& document, const ConditionSpelling& spelling
   const Array* conditions = ArrayAt(document, {"conditions"});
   if (conditions == nullptr) return;
   for (const Document& item : *conditions) {
+    if (StringAt(item, {"type"}) == kSpecInvalid) {
+      status.spec_problem =
+          job::SpecProblem{.message = std::string(StringAt(item, {"message"})),
+                           .since = TimeAt(item, {"lastTransitionTime"}).value_or(absl::UnixEpoch()),
+                           .last_valid = std::string(StringAt(document, {"lastValidSpec"}))};
+      continue;
+    }
     if (auto condition = ParseCondition(item, spelling)) status.conditions.push_back(*std::move(condition));
   }
+}
+
+void AddLastValidSpec(Object& object, const job::JobStatus& status) {
+  if (status.spec_problem && !status.spec_problem->last_valid.empty())
+    object["lastValidSpec"] = status.spec_problem->last_valid;
 }
 
 void AddRestarts(Object& object, const job::JobStatus& status) {
@@ -136,6 +161,7 @@ Document PrintJobStatus(const job::JobStatus& status, std::string_view counters)
   AddTime(out, "lastReconcileTime", status.last_reconcile_time);
   out[counters] = std::move(roles);
   AddRestarts(out, status);
+  AddLastValidSpec(out, status);
   out["conditions"] = PrintConditions(status, {});
   return out;
 }

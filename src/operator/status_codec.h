@@ -34,6 +34,8 @@ struct ConditionSpelling {
 };
 Array PrintConditions(const job::JobStatus& status, const ConditionSpelling& spelling);
 void ParseConditions(const Document& document, const ConditionSpelling& spelling, job::JobStatus& status);
+// The spec that a job goes on under while an edit is not valid, which the condition SpecInvalid reports.
+void AddLastValidSpec(Object& object, const job::JobStatus& status);
 
 // What is known of the roles' restarts, under "restarts"; nothing if there were none.
 void AddRestarts(Object& object, const job::JobStatus& status);

@@ -17,11 +17,11 @@
 namespace trainyard::ops {
 namespace {
 
-constexpr std::string_view kGroup = "kubeflow.org";
+constexpr std::string_view kTfJobGroup = "kubeflow.org";
 constexpr std::string_view kCounters = "tfReplicaStatuses";
 // Those that users of the original select by.
-constexpr std::string_view kGroupLabel = "group_name";
-constexpr std::string_view kJobLabel = "tf_job_name";
+constexpr std::string_view kTfJobGroupLabel = "group_name";
+constexpr std::string_view kTfJobNameLabel = "tf_job_name";
 constexpr std::string_view kTypeLabel = "tf-replica-type";
 constexpr std::string_view kTypeIndexLabel = "tf-replica-index";
 
@@ -33,9 +33,9 @@ const kube::Resource& TfJobs() {
   return *resource;
 }
 
-Object PrintLabels(const kube::ObjectMeta& job, const Place& place) {
-  return {{kGroupLabel, kGroup},
-          {kJobLabel, job.name},
+Object PrintTfJobLabels(const kube::ObjectMeta& job, const Place& place) {
+  return {{kTfJobGroupLabel, kTfJobGroup},
+          {kTfJobNameLabel, job.name},
           {kTypeLabel, place.role},
           {kTypeIndexLabel, StrCat(place.index)},
           {kJobUidLabel, job.uid}};
@@ -61,7 +61,6 @@ class TfObjectMaker final : public ObjectMaker {
  public:
   explicit TfObjectMaker(const CompactJob& job) : job_(job), spec_(ParseJson(job.spec_text).value()) {
     std::vector<job::TfTaskGroup> groups;
-    int tasks = 0;
     for (const job::RoleSpec& role : job.spec.roles) {
       const Document* replica = FindReplicaSpec(spec_, role.slug);
       TY_CHECK(replica != nullptr, "a role has no replica spec");
@@ -72,7 +71,6 @@ class TfObjectMaker final : public ObjectMaker {
       TY_CHECK(made.pod_template != nullptr, "a role has no template");
       // The evaluator follows the others' checkpoints, and nobody speaks with it.
       if (role.slug == kEval || role.replicas == 0) continue;
-      tasks += role.replicas;
       job::TfTaskGroup& group =
           groups.emplace_back(job::TfTaskGroup{.type = std::string(TaskType(role.slug))});
       for (int index = 0; index < role.replicas; ++index) {
@@ -80,7 +78,6 @@ class TfObjectMaker final : public ObjectMaker {
             StrCat(Name(role.slug, index), ".", job.meta.ns.view(), ".svc:", made.port));
       }
     }
-    alone_ = tasks == 1;
     cluster_ = job::PrintTfCluster(groups);
   }
 
@@ -89,7 +86,7 @@ class TfObjectMaker final : public ObjectMaker {
     const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
     Document pod = PodFromTemplate(*from.pod_template, {.name = Name(create.role, create.index),
                                                         .ns = job_.meta.ns.view(),
-                                                        .labels = PrintLabels(job_.meta, place),
+                                                        .labels = PrintTfJobLabels(job_.meta, place),
                                                         .attempt = create.attempt,
                                                         .owner = OwnerReference(TfJobs(), job_.meta)});
     Object& spec = MakeObjectAt(pod, {"spec"});
@@ -104,7 +101,7 @@ class TfObjectMaker final : public ObjectMaker {
     return PrintJson(HeadlessService(
         {.name = Name(create.role, create.index),
          .ns = job_.meta.ns.view(),
-         .labels = PrintLabels(job_.meta, place),
+         .labels = PrintTfJobLabels(job_.meta, place),
          .owner = OwnerReference(TfJobs(), job_.meta)},
         Array{Object{{"name", kTfPortName}, {"port", from.port}, {"targetPort", from.port}}}));
   }
@@ -122,11 +119,8 @@ class TfObjectMaker final : public ObjectMaker {
 
   void FillContainer(Object& container, const Role& from, const Place& place, int attempt) const {
     Array& env = MakeArrayAt(container, "env");
-    // A job of one trains alone: TensorFlow takes a cluster of one for a mistake.
-    if (!alone_ || place.role == kEval) {
-      env.push_back(Object{{"name", "TF_CONFIG"},
-                           {"value", job::PrintTfConfig(cluster_, TaskType(place.role), place.index)}});
-    }
+    env.push_back(Object{{"name", "TF_CONFIG"},
+                         {"value", job::PrintTfConfig(cluster_, TaskType(place.role), place.index)}});
     env.push_back(Object{{"name", "TRAINYARD_ATTEMPT"}, {"value", StrCat(attempt)}});
     const Document* name = container.if_contains("name");
     if (name == nullptr || Text(*name) != kTensorflow) return;
@@ -141,7 +135,6 @@ class TfObjectMaker final : public ObjectMaker {
   const Document spec_;
   std::map<std::string, Role> roles_;
   std::string cluster_;
-  bool alone_ = false;
 };
 
 }  // namespace
@@ -158,19 +151,19 @@ bool TfJobKind::IsMain(std::string_view container) const { return container == k
 std::string_view TfJobKind::label_selector() const { return "group_name=kubeflow.org"; }
 
 std::vector<std::string> TfJobKind::place_labels() const {
-  return {std::string(kJobLabel), std::string(kTypeLabel), std::string(kTypeIndexLabel)};
+  return {std::string(kTfJobNameLabel), std::string(kTypeLabel), std::string(kTypeIndexLabel)};
 }
 
 std::optional<Place> TfJobKind::FindPlace(const kube::ObjectMeta& meta) const {
   const auto index = ParseNumber<int>(meta.labels.Get(kTypeIndexLabel));
-  const std::string_view job = meta.labels.Get(kJobLabel);
+  const std::string_view job = meta.labels.Get(kTfJobNameLabel);
   const std::string_view role = meta.labels.Get(kTypeLabel);
   if (!index || job.empty() || role.empty()) return std::nullopt;
   return Place{.job = std::string(job), .role = std::string(role), .index = *index};
 }
 
 Object TfJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
-  return PrintLabels(job, place);
+  return PrintTfJobLabels(job, place);
 }
 
 absl::StatusOr<CompactJob> TfJobKind::Decode(std::string json) const {
@@ -178,7 +171,7 @@ absl::StatusOr<CompactJob> TfJobKind::Decode(std::string json) const {
   TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
   TY_ASSIGN_OR_RETURN(job.meta, kube::ParseObjectMeta(std::move(json)));
   const Document* spec = Find(document, {"spec"});
-  TfJobSpec read = ParseTfJobSpec(job.meta.name, spec);
+  TfJobSpec read = ParseTfJobSpec(job.meta.Key(), spec);
   job.spec = std::move(read.spec);
   job.invalid = std::move(read.invalid);
   job.status = ParseJobStatus(Find(document, {"status"}), kCounters);

@@ -29,9 +29,9 @@ bool IsRole(std::string_view key, const RoleName& role) {
   return SameWord(key, role.name) || (!role.alias.empty() && SameWord(key, role.alias));
 }
 
-class Reader : private SpecReader {
+class TfJobReader : private SpecReader {
  public:
-  TfJobSpec Read(std::string_view name, const Document* spec) {
+  TfJobSpec Read(const kube::ObjectKey& job, const Document* spec) {
     out_.spec.kind = "TFJob";
     if (spec == nullptr || spec->is_null()) {
       Problem("spec", "is missing");
@@ -39,8 +39,9 @@ class Reader : private SpecReader {
       Problem("spec", "must be an object");
     } else {
       ReadPolicies(*spec);
-      ReadRoles(name, *spec);
-      CheckJobName(name);
+      ReadRoles(job.name, *spec);
+      CheckJobName(job.name);
+      CheckTfConfig(job);
     }
     out_.invalid = problem();
     return std::move(out_);
@@ -140,6 +141,25 @@ class Reader : private SpecReader {
     }
   }
 
+  // Each pod gets the addresses of all others in one variable.
+  void CheckTfConfig(const kube::ObjectKey& job) {
+    constexpr std::string_view kAround = R"("..svc:65535",)";
+    std::size_t bytes = 0;
+    std::int64_t pods = 0;
+    for (const job::RoleSpec& role : out_.spec.roles) {
+      if (role.slug == "eval") continue;
+      const std::size_t name =
+          job::LongestPodName({.job = job.name, .uid = "xxxxx"}, role.slug, role.replicas);
+      bytes += static_cast<std::size_t>(role.replicas) * (name + job.ns.size() + kAround.size());
+      pods += role.replicas;
+    }
+    if (bytes < kLongestVariable) return;
+    Problem("spec.tfReplicaSpecs",
+            StrCat("TF_CONFIG would be about ", FormatBytes(bytes), " with the addresses of ", pods,
+                   " pods, and a process takes a variable of at most ", FormatBytes(kLongestVariable),
+                   "; use fewer pods, or shorter names of job and namespace"));
+  }
+
   // The chief decides, or worker 0 where there is none.
   void DecideEnd() {
     using job::EndPolicy;
@@ -167,7 +187,9 @@ class Reader : private SpecReader {
 
 }  // namespace
 
-TfJobSpec ParseTfJobSpec(std::string_view name, const Document* spec) { return Reader().Read(name, spec); }
+TfJobSpec ParseTfJobSpec(const kube::ObjectKey& job, const Document* spec) {
+  return TfJobReader().Read(job, spec);
+}
 
 const Document* FindReplicaSpec(const Document& spec, std::string_view role) {
   const auto known = std::ranges::find(kRoles, role, &RoleName::slug);

@@ -8,6 +8,7 @@
 
 #include "base/document.h"
 #include "job/job_spec.h"
+#include "kube/resource.h"
 
 namespace trainyard::ops {
 
@@ -20,8 +21,8 @@ struct TfJobSpec {
   std::string invalid;  // the first thing that is wrong, with the field's path; empty: nothing
 };
 
-// Total: any document has a result. `name` is the job's, which its pods' names begin with.
-TfJobSpec ParseTfJobSpec(std::string_view name, const Document* spec);
+// Total: any document has a result. The names of the job's pods are made of its own name and its namespace.
+TfJobSpec ParseTfJobSpec(const kube::ObjectKey& job, const Document* spec);
 
 // The member of spec.tfReplicaSpecs that holds the role, in whatever letter case; null: none.
 const Document* FindReplicaSpec(const Document& spec, std::string_view role);

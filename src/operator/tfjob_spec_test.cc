@@ -12,12 +12,12 @@ using testing::StartsWith;
 
 TfJobSpec Parse(std::string_view yaml, std::string_view name = "mnist") {
   const Document spec = Yaml(yaml);
-  return ParseTfJobSpec(name, &spec);
+  return ParseTfJobSpec({"team", std::string(name)}, &spec);
 }
 
-constexpr std::string_view kTemplate = "{template: {spec: {containers: [{name: tensorflow, image: x}]}}}";
-std::string Role(std::string_view name, std::string_view more = "") {
-  std::string text = std::string(name) + ": " + std::string(kTemplate);
+constexpr std::string_view kTfTemplate = "{template: {spec: {containers: [{name: tensorflow, image: x}]}}}";
+std::string RoleSpec(std::string_view name, std::string_view more = "") {
+  std::string text = std::string(name) + ": " + std::string(kTfTemplate);
   if (!more.empty()) text.insert(text.rfind('}'), ", " + std::string(more));
   return text;
 }
@@ -27,7 +27,7 @@ std::string Spec(std::string_view roles, std::string_view more = "") {
 }
 
 TEST(TfJobSpec, HasTheDefaultsOfTheKind) {
-  const TfJobSpec spec = Parse(Spec(Role("Worker")));
+  const TfJobSpec spec = Parse(Spec(RoleSpec("Worker")));
   ASSERT_EQ(spec.invalid, "");
   ASSERT_EQ(spec.spec.roles.size(), 1U);
   EXPECT_EQ(spec.spec.roles[0].replicas, 1);
@@ -37,8 +37,8 @@ TEST(TfJobSpec, HasTheDefaultsOfTheKind) {
 }
 
 TEST(TfJobSpec, ReadsTypesInAnyLetterCaseAndUnderTheirOldNames) {
-  const TfJobSpec spec =
-      Parse(Spec(Role("pS") + ", " + Role("WORKER") + ", " + Role("master") + ", " + Role("evaluator")));
+  const TfJobSpec spec = Parse(Spec(RoleSpec("pS") + ", " + RoleSpec("WORKER") + ", " + RoleSpec("master") +
+                                    ", " + RoleSpec("evaluator")));
   ASSERT_EQ(spec.invalid, "");
   std::vector<std::string> names;
   for (const job::RoleSpec& role : spec.spec.roles) names.push_back(role.name + "/" + role.slug);
@@ -52,18 +52,19 @@ TEST(TfJobSpec, LetsTheChiefDecideOrWorkerZeroOrAllWorkers) {
     for (const job::RoleSpec& role : spec.spec.roles) out.push_back(role.complete);
     return out;
   };
-  EXPECT_THAT(ends(Parse(Spec(Role("Chief") + ", " + Role("Worker") + ", " + Role("PS")))),
+  EXPECT_THAT(ends(Parse(Spec(RoleSpec("Chief") + ", " + RoleSpec("Worker") + ", " + RoleSpec("PS")))),
               testing::ElementsAre(kAll, kNone, kNone));
-  EXPECT_THAT(ends(Parse(Spec(Role("Worker") + ", " + Role("PS")))), testing::ElementsAre(kRank0, kNone));
-  EXPECT_THAT(ends(Parse(Spec(Role("Chief", "replicas: 0") + ", " + Role("Worker")))),
+  EXPECT_THAT(ends(Parse(Spec(RoleSpec("Worker") + ", " + RoleSpec("PS")))),
+              testing::ElementsAre(kRank0, kNone));
+  EXPECT_THAT(ends(Parse(Spec(RoleSpec("Chief", "replicas: 0") + ", " + RoleSpec("Worker")))),
               testing::ElementsAre(kNone, kRank0));
-  EXPECT_THAT(ends(Parse(Spec(Role("Chief") + ", " + Role("Worker"), "successPolicy: AllWorkers"))),
+  EXPECT_THAT(ends(Parse(Spec(RoleSpec("Chief") + ", " + RoleSpec("Worker"), "successPolicy: AllWorkers"))),
               testing::ElementsAre(kAll, kAll));
 }
 
 TEST(TfJobSpec, ReadsEveryPolicy) {
   const TfJobSpec spec =
-      Parse(Spec(Role("Worker", "restartPolicy: ExitCode, replicas: 3"),
+      Parse(Spec(RoleSpec("Worker", "restartPolicy: ExitCode, replicas: 3"),
                  "cleanPodPolicy: None, ttlSecondsAfterFinished: 0, activeDeadlineSeconds: 60, "
                  "backoffLimit: 5, suspend: true"));
   ASSERT_EQ(spec.invalid, "");
@@ -84,8 +85,8 @@ std::string Container(std::string_view fields) {
 
 TEST(TfJobSpec, QuotesNoMoreOfAWrongValueThanIsNeededToKnowIt) {
   const std::string huge(100'000, 'z');
-  EXPECT_LT(Parse(Spec(Role("Worker"), "cleanPodPolicy: " + huge)).invalid.size(), 300U);
-  EXPECT_LT(Parse(Spec(Role("Worker") + ", " + Role(huge))).invalid.size(), 300U);
+  EXPECT_LT(Parse(Spec(RoleSpec("Worker"), "cleanPodPolicy: " + huge)).invalid.size(), 300U);
+  EXPECT_LT(Parse(Spec(RoleSpec("Worker") + ", " + RoleSpec(huge))).invalid.size(), 300U);
 }
 
 TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
@@ -109,23 +110,27 @@ TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
        "spec.tfReplicaSpecs.Worker.template.spec.containers[0].image: is missing"},
       {"{tfReplicaSpecs: {worker: {template: {spec: {containers: [{name: tf, image: x}]}}}}}",
        "spec.tfReplicaSpecs.worker.template.spec.containers: there is no container named tensorflow"},
-      {Spec(Role("Chief") + ", " + Role("Master")), "spec.tfReplicaSpecs.Master: is the same as Chief"},
-      {Spec(Role("Chief", "replicas: 2")), "spec.tfReplicaSpecs.Chief.replicas: there can be only one chief"},
-      {Spec(Role("Worker", "replicas: -1")), "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
-      {Spec(Role("Worker", "replicas: two")), "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
-      {Spec(Role("Worker", "replicas: 9999999999")),
+      {Spec(RoleSpec("Chief") + ", " + RoleSpec("Master")),
+       "spec.tfReplicaSpecs.Master: is the same as Chief"},
+      {Spec(RoleSpec("Chief", "replicas: 2")),
+       "spec.tfReplicaSpecs.Chief.replicas: there can be only one chief"},
+      {Spec(RoleSpec("Worker", "replicas: -1")),
        "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
-      {Spec(Role("Worker", "restartPolicy: Sometimes")),
+      {Spec(RoleSpec("Worker", "replicas: two")),
+       "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
+      {Spec(RoleSpec("Worker", "replicas: 9999999999")),
+       "spec.tfReplicaSpecs.Worker.replicas: must be a whole number"},
+      {Spec(RoleSpec("Worker", "restartPolicy: Sometimes")),
        "spec.tfReplicaSpecs.Worker.restartPolicy: must be one of"},
-      {Spec(Role("Worker"), "cleanPodPolicy: Maybe"), "spec.cleanPodPolicy: must be one of"},
-      {Spec(Role("Worker"), "successPolicy: Any"), "spec.successPolicy: must be one of"},
-      {Spec(Role("Worker"), "backoffLimit: -1"), "spec.backoffLimit: must be a whole number"},
-      {Spec(Role("Worker"), "suspend: maybe"), "spec.suspend: must be true or false"},
-      {Spec(Role("Worker") + ", " + Role("Trainer")), "spec.tfReplicaSpecs.Trainer: is unknown"},
-      {Spec(Role("PS")), "spec.tfReplicaSpecs: nobody can end the job"},
-      {Spec(Role("Worker", "replicas: 0")), "spec.tfReplicaSpecs: nobody can end the job"},
-      {Spec(Role("Worker", "replicas: 101")), "metadata.name: is too long by 4", long_name},
-      {Spec(Role("Worker")), "metadata.name: 'a.b'", "a.b"},
+      {Spec(RoleSpec("Worker"), "cleanPodPolicy: Maybe"), "spec.cleanPodPolicy: must be one of"},
+      {Spec(RoleSpec("Worker"), "successPolicy: Any"), "spec.successPolicy: must be one of"},
+      {Spec(RoleSpec("Worker"), "backoffLimit: -1"), "spec.backoffLimit: must be a whole number"},
+      {Spec(RoleSpec("Worker"), "suspend: maybe"), "spec.suspend: must be true or false"},
+      {Spec(RoleSpec("Worker") + ", " + RoleSpec("Trainer")), "spec.tfReplicaSpecs.Trainer: is unknown"},
+      {Spec(RoleSpec("PS")), "spec.tfReplicaSpecs: nobody can end the job"},
+      {Spec(RoleSpec("Worker", "replicas: 0")), "spec.tfReplicaSpecs: nobody can end the job"},
+      {Spec(RoleSpec("Worker", "replicas: 101")), "metadata.name: is too long by 4", long_name},
+      {Spec(RoleSpec("Worker")), "metadata.name: 'a.b'", "a.b"},
       {Template("{metadata: x, spec: {containers: [{name: tensorflow, image: x}]}}"),
        "spec.tfReplicaSpecs.Worker.template.metadata: must be an object, not \"x\""},
       {Template("{metadata: {labels: [a]}, spec: {containers: [{name: tensorflow, image: x}]}}"),
@@ -146,7 +151,7 @@ TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
        "spec.tfReplicaSpecs.Worker.template.spec.containers[0].ports[1].name: there can be only one port"},
       {Template("{spec: {containers: [{name: tensorflow, image: x}, {name: tensorflow, image: x}]}}"),
        "spec.tfReplicaSpecs.Worker.template.spec.containers[1].name: there can be only one container"},
-      {Spec(Role("Worker")), "metadata.name: '1a'", "1a"},
+      {Spec(RoleSpec("Worker")), "metadata.name: '1a'", "1a"},
   };
   for (const Row& row : rows) {
     EXPECT_THAT(Parse(row.spec, row.name).invalid, StartsWith(std::string(row.problem))) << row.spec;
@@ -163,6 +168,14 @@ TEST(TfPort, IsThatOfTheNamedPortOrTheDefault) {
   EXPECT_EQ(port("[{name: web, containerPort: 80}, {name: tfjob-port, containerPort: 3333}]"), 3333);
   EXPECT_EQ(port("[{name: web, containerPort: 80}]"), 2222);
   EXPECT_EQ(port("null"), 2222);
+}
+
+TEST(ParseTfJobSpec, RefusesMorePodsThanTfConfigCanName) {
+  const auto workers = [](int replicas) {
+    return Parse(Spec(RoleSpec("Worker", StrCat("replicas: ", replicas)))).invalid;
+  };
+  EXPECT_EQ(workers(2'000), "");
+  EXPECT_THAT(workers(20'000), StartsWith("spec.tfReplicaSpecs: TF_CONFIG would be about 820"));
 }
 
 }  // namespace

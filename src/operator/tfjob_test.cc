@@ -40,11 +40,10 @@ TEST(TfJob, TellsEveryTaskWhereTheOthersAre) {
               testing::EndsWith(R"("task":{"type":"evaluator","index":0}})"));
 }
 
-TEST(TfJob, LetsAJobOfOneTrainAlone) {
-  EXPECT_EQ(EnvOf(ContainerOf(Pod(Decoded(TfJob({{"Worker", TfRole(1)}})), "worker", 0)), "TF_CONFIG"),
-            "(none)");
-  EXPECT_EQ(EnvOf(ContainerOf(Pod(Decoded(TfJob({{"Chief", TfRole(1)}})), "chief", 0)), "TF_CONFIG"),
-            "(none)");
+TEST(TfJob, TellsAJobOfOneItsClusterToo) {
+  EXPECT_EQ(
+      EnvOf(ContainerOf(Pod(Decoded(TfJob({{"Chief", TfRole(1)}})), "chief", 0)), "TF_CONFIG"),
+      R"({"cluster":{"chief":["mnist-chief-0-0a1b2.team.svc:2222"]},"task":{"type":"chief","index":0}})");
 }
 
 TEST(TfJob, LeavesTheUsersPodAsItIsAndAddsItsOwn) {
@@ -106,6 +105,39 @@ TEST(TfJob, ReadsAnyObjectHoweverBadItIs) {
     EXPECT_NE(job->invalid, "") << rest;
   }
   EXPECT_FALSE(TfJobKind().Decode("{").ok());
+}
+
+TEST(DecodeJob, KeepsTheLastValidSpecOfAJobWhoseEditIsNotValid) {
+  const TfJobKind kind;
+  Object object = TfJob({{"Worker", TfRole(2)}});
+  const auto known = std::make_shared<const CompactJob>(Decoded(object));
+  object["spec"].as_object()["cleanPodPolicy"] = "Al";
+  const auto find = [&](const kube::ObjectKey& key) {
+    EXPECT_EQ(key.Str(), "team/mnist");
+    return known;
+  };
+  const CompactJob edited = DecodeJob(kind, PrintJson(object), find).value();
+  EXPECT_EQ(edited.invalid, "");
+  EXPECT_THAT(edited.edit_problem, testing::StartsWith("spec.cleanPodPolicy: must be one of"));
+  EXPECT_EQ(edited.spec, known->spec);
+
+  // Another operator knows it from the status alone.
+  job::JobStatus status;
+  status.start_time = absl::FromUnixSeconds(1'700'000'000);
+  status.spec_problem = job::SpecProblem{.message = edited.edit_problem,
+                                         .since = absl::FromUnixSeconds(1'700'000'000),
+                                         .last_valid = edited.spec_text};
+  object["status"] = kind.PrintStatus(status);
+  const auto unknown = [](const kube::ObjectKey&) { return std::shared_ptr<const CompactJob>(); };
+  const CompactJob restarted = DecodeJob(kind, PrintJson(object), unknown).value();
+  EXPECT_EQ(restarted.spec, known->spec);
+  EXPECT_EQ(restarted.edit_problem, edited.edit_problem);
+  EXPECT_EQ(restarted.status.spec_problem, status.spec_problem);
+  EXPECT_EQ(restarted.status.Current(), nullptr) << "it is no state";
+
+  object.erase("status");
+  EXPECT_THAT(DecodeJob(kind, PrintJson(object), unknown).value().invalid,
+              testing::StartsWith("spec.cleanPodPolicy"));
 }
 
 TEST(TfJob, DropsTheTemplatesOfAJobThatHasEnded) {

@@ -19,8 +19,8 @@ bool IsToBeKept(const job::JobStatus& before, const job::JobStatus& after) {
       return true;
     }
   }
-  return before.ending != after.ending || before.run_time != after.run_time ||
-         before.members != after.members;
+  return before.ending != after.ending || before.spec_problem != after.spec_problem ||
+         before.run_time != after.run_time || before.members != after.members;
 }
 
 bool IsOneOf(const job::Condition* state, std::initializer_list<job::State> states) {

@@ -12,8 +12,8 @@
 namespace trainyard::ps {
 namespace {
 
-constexpr int kAttempts = 20;           // against others who write the same key
-constexpr std::size_t kCommonKept = 2;  // steps that all have
+constexpr int kCheckpointAttempts = 20;  // against others who write the same key
+constexpr std::size_t kCommonKept = 2;   // steps that all have
 
 // All graphs' pointers, as they were at one time.
 struct Pointers {
@@ -50,7 +50,7 @@ struct Sorted {
 absl::StatusOr<Sorted> StorePointers(kv::Store& store, const JobKeys& keys, std::string_view graph,
                                      const std::function<Sorted(const Pointers&)>& decide) {
   const std::string key = keys.Checkpoint(graph);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kCheckpointAttempts; ++attempt) {
     TY_ASSIGN_OR_RETURN(const Pointers pointers, GetPointers(store, keys));
     Sorted sorted = decide(pointers);
     const auto revision = pointers.revisions.find(graph);

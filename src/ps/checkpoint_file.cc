@@ -26,7 +26,7 @@ namespace trainyard::ps {
 namespace {
 
 constexpr std::string_view kMagic = "TYCHECKP";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kFileVersion = 1;
 constexpr std::size_t kFixedBytes = kMagic.size() + 2 * sizeof(std::uint32_t);
 constexpr std::size_t kChecksumBytes = sizeof(std::uint32_t);
 constexpr std::size_t kPieceBytes = 4 << 20;
@@ -175,7 +175,7 @@ absl::Status CheckWritable(std::string_view graph, const CheckpointData& data) {
 absl::Status WriteContent(Draft& draft, std::string_view graph, const CheckpointData& data) {
   const std::string head = PrintHead(graph, data);
   std::string begin(kMagic);
-  data::AppendLittle32(kVersion, begin);
+  data::AppendLittle32(kFileVersion, begin);
   data::AppendLittle32(static_cast<std::uint32_t>(head.size()), begin);
   begin += head;
   data::AppendLittle32(Crc32c(begin), begin);
@@ -244,8 +244,8 @@ absl::StatusOr<Head> TakeHead(Input& input) {
   TY_ASSIGN_OR_RETURN(const std::string_view fixed, input.Take(kFixedBytes));
   if (!fixed.starts_with(kMagic)) return absl::DataLossError("it is no checkpoint");
   const std::uint32_t version = data::LoadLittle32(fixed.data() + kMagic.size());
-  if (version != kVersion)
-    return absl::DataLossError(StrCat("it is of version ", version, ", and ", kVersion, " can be read"));
+  if (version != kFileVersion)
+    return absl::DataLossError(StrCat("it is of version ", version, ", and ", kFileVersion, " can be read"));
   const std::uint32_t head_bytes = data::LoadLittle32(fixed.data() + kMagic.size() + sizeof(std::uint32_t));
   TY_ASSIGN_OR_RETURN(const std::string_view text, input.Take(head_bytes));
   absl::StatusOr<Head> head = ReadHead(text);

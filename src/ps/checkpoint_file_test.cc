@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "base/crc32c.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,8 +16,6 @@ using graph::DataType;
 using graph::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 Tensor Floats(graph::Dims dims, float first) {
   Tensor tensor(DataType::kFloat32, std::move(dims));
@@ -105,7 +104,7 @@ class DamagedCheckpoint : public testing::Test {
   void ExpectLost(const std::string& what) {
     const absl::Status status = ReadCheckpoint(written_, files_).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << what << ": " << status;
-    EXPECT_THAT(MessageOf(status), HasSubstr(written_.file)) << what;
+    EXPECT_THAT(Message(status), HasSubstr(written_.file)) << what;
   }
 
   kv::FakeFileSystem files_;
@@ -169,7 +168,7 @@ TEST(CheckpointFile, ThatIsGoneIsNotFound) {
   const testing_support::TempFolder folder;
   const absl::Status status = ReadCheckpoint({.file = folder / "gone.ckpt"}).status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("gone.ckpt"));
+  EXPECT_THAT(Message(status), HasSubstr("gone.ckpt"));
 }
 
 TEST(CheckpointFile, LeavesNoDraftWhenTheDiskIsFull) {

@@ -1,5 +1,6 @@
 #include "ps/checkpoint.h"
 
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,8 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 CheckpointData DataOf(std::int64_t step, std::string layout = "two") {
   CheckpointData data{.step = step, .layout = std::move(layout)};
@@ -232,7 +231,7 @@ TEST_F(PublishTest, APointerThatIsNoneIsAnErrorThatNamesTheKey) {
   ASSERT_TRUE(memory_->Put(keys_.Checkpoint("pserver-1"), "[]").ok());
   const absl::Status status = GetCheckpoints(store_, keys_, pservers_).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr(keys_.Checkpoint("pserver-1")));
+  EXPECT_THAT(Message(status), HasSubstr(keys_.Checkpoint("pserver-1")));
 }
 
 TEST_F(PublishTest, ForgetsStepsThatDidNotHappen) {

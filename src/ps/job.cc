@@ -17,22 +17,22 @@ using graph::Graph;
 using graph::GraphRole;
 
 template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
+absl::Status WrongJob(const Parts&... parts) {
   return absl::InvalidArgumentError(StrCat(parts...));
 }
 
 // The graphs of one side are those with the numbers from 0 on, each once.
 absl::Status CheckSide(const std::vector<Graph>& side, GraphRole role) {
-  if (side.empty()) return Wrong("the job has no ", Name(role), ": add some");
+  if (side.empty()) return WrongJob("the job has no ", Name(role), ": add some");
   std::vector<bool> here(side.size());
   for (const Graph& graph : side) {
-    if (graph.role != role) return Wrong(graph.id, " is among the ", Name(role), "s");
+    if (graph.role != role) return WrongJob(graph.id, " is among the ", Name(role), "s");
     if (graph.index < 0 || static_cast<std::size_t>(graph.index) >= side.size()) {
       const auto missing = std::find(here.begin(), here.end(), false) - here.begin();
-      return Wrong("there are ", side.size(), " ", Name(role), "s and one of them is ", graph.id, ": ",
-                   GraphId(role, static_cast<int>(missing)), " or another is missing");
+      return WrongJob("there are ", side.size(), " ", Name(role), "s and one of them is ", graph.id, ": ",
+                      GraphId(role, static_cast<int>(missing)), " or another is missing");
     }
-    if (here[static_cast<std::size_t>(graph.index)]) return Wrong(graph.id, " is there twice");
+    if (here[static_cast<std::size_t>(graph.index)]) return WrongJob(graph.id, " is there twice");
     here[static_cast<std::size_t>(graph.index)] = true;
   }
   return absl::OkStatus();
@@ -42,19 +42,19 @@ absl::Status CheckOrigin(const graph::Graphs& graphs) {
   const graph::Origin* first = graphs.trainers.front().origin.get();
   for (const auto* side : {&graphs.trainers, &graphs.pservers}) {
     for (const Graph& graph : *side) {
-      if (graph.origin == nullptr) return Wrong(graph.id, " was not made by Transpile()");
+      if (graph.origin == nullptr) return WrongJob(graph.id, " was not made by Transpile()");
       if (graph.origin.get() != first && !(*graph.origin == *first)) {
-        return Wrong(graph.id, " and ", graphs.trainers.front().id,
-                     " are of two transpilations: take all graphs of one");
+        return WrongJob(graph.id, " and ", graphs.trainers.front().id,
+                        " are of two transpilations: take all graphs of one");
       }
     }
   }
   const graph::TranspileOptions& options = first->options;
   if (static_cast<std::size_t>(options.trainers) != graphs.trainers.size() ||
       static_cast<std::size_t>(options.pservers) != graphs.pservers.size()) {
-    return Wrong("there are ", graphs.trainers.size(), " trainers and ", graphs.pservers.size(),
-                 " pservers, and they were made for ", options.trainers, " and ", options.pservers,
-                 ": add them all");
+    return WrongJob("there are ", graphs.trainers.size(), " trainers and ", graphs.pservers.size(),
+                    " pservers, and they were made for ", options.trainers, " and ", options.pservers,
+                    ": add them all");
   }
   return absl::OkStatus();
 }
@@ -66,11 +66,11 @@ absl::Status Check(const NewJob& job) {
   for (const Graph& graph : job.graphs.trainers) TY_RETURN_IF_ERROR(FindRead(graph));
   const auto trainers = static_cast<int>(job.graphs.trainers.size());
   if (job.least_trainers < 0 || job.least_trainers > trainers)
-    return Wrong("a job of ", trainers, " trainers cannot wait for ", job.least_trainers);
+    return WrongJob("a job of ", trainers, " trainers cannot wait for ", job.least_trainers);
   if (job.most_trainers != 0 && job.most_trainers < trainers)
-    return Wrong("a job of ", trainers, " trainers cannot have ", job.most_trainers, " at most");
+    return WrongJob("a job of ", trainers, " trainers cannot have ", job.most_trainers, " at most");
   if (job.checkpoint_every < 1)
-    return Wrong("a checkpoint every ", job.checkpoint_every, " steps: it must be at least 1");
+    return WrongJob("a checkpoint every ", job.checkpoint_every, " steps: it must be at least 1");
   return absl::OkStatus();
 }
 
@@ -155,12 +155,13 @@ absl::StatusOr<const graph::Op*> FindRead(const Graph& graph) {
     for (const graph::Op& op : block.ops) {
       if (op.type != "read") continue;
       if (found != nullptr)
-        return Wrong("graph ", graph.id, " reads in two places: a trainer has one reader");
+        return WrongJob("graph ", graph.id, " reads in two places: a trainer has one reader");
       found = &op;
     }
   }
   if (found == nullptr)
-    return Wrong("graph ", graph.id, " has no `read`: a trainer in a cluster is not fed, it reads its data");
+    return WrongJob("graph ", graph.id,
+                    " has no `read`: a trainer in a cluster is not fed, it reads its data");
   return found;
 }
 

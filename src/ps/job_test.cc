@@ -1,5 +1,6 @@
 #include "ps/job.h"
 
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "graph/build/builder.h"
@@ -13,8 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 // Reads x and y, `readers` times.
 graph::Programs Reading(int readers, std::uint64_t seed = 3) {
@@ -82,7 +81,7 @@ TEST_F(JobTest, WithoutAnOriginHasTheGraphsThatAreStored) {
   EXPECT_EQ(*TakeGraph(*store_, keys_, meta, "trainer-1"), graphs_.trainers[1]);
   EXPECT_TRUE(absl::IsNotFound(TakeGraph(*store_, keys_, meta, "trainer-2").status()));
   meta.pservers = 3;
-  EXPECT_THAT(MessageOf(TakeGraph(*store_, keys_, meta, "trainer-1").status()), HasSubstr("has no program"));
+  EXPECT_THAT(Message(TakeGraph(*store_, keys_, meta, "trainer-1").status()), HasSubstr("has no program"));
 }
 
 TEST_F(JobTest, IsNotBegunTwice) {
@@ -132,7 +131,7 @@ TEST_F(JobTest, IsRefusedIfItsGraphsDoNotBelongTogether) {
     const absl::Status created = Create(graphs);
     EXPECT_TRUE(absl::IsInvalidArgument(created)) << created;
     EXPECT_TRUE(absl::IsNotFound(GetMeta(*store_, keys_).status()));
-    return MessageOf(created);
+    return std::string(Message(created));
   };
   EXPECT_THAT(with([&](graph::Graphs& graphs) { graphs.pservers[1] = others.pservers[1]; }),
               HasSubstr("pserver-1 and trainer-0 are of two transpilations"));
@@ -150,8 +149,8 @@ TEST_F(JobTest, IsRefusedIfItsGraphsDoNotBelongTogether) {
 }
 
 TEST_F(JobTest, IsRefusedIfATrainerHasNotOneReader) {
-  EXPECT_THAT(MessageOf(Create(MakeGraphs(Reading(0), {}))), HasSubstr("trainer-0 has no `read`"));
-  EXPECT_THAT(MessageOf(Create(MakeGraphs(Reading(2), {}))), HasSubstr("reads in two places"));
+  EXPECT_THAT(Message(Create(MakeGraphs(Reading(0), {}))), HasSubstr("trainer-0 has no `read`"));
+  EXPECT_THAT(Message(Create(MakeGraphs(Reading(2), {}))), HasSubstr("reads in two places"));
 }
 
 TEST_F(JobTest, IsRefusedIfItsBoundsAreNone) {

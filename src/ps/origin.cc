@@ -14,9 +14,6 @@ namespace {
 using graph::Dispatch;
 using graph::SyncMode;
 
-constexpr std::int64_t kMostGraphs = 100000;  // of one role
-constexpr std::pair<std::string_view, SyncMode> kModes[] = {{"sync", SyncMode::kSync},
-                                                            {"async", SyncMode::kAsync}};
 constexpr std::pair<std::string_view, Dispatch> kDispatches[] = {{"round_robin", Dispatch::kRoundRobin},
                                                                  {"hash", Dispatch::kHash}};
 
@@ -31,7 +28,7 @@ graph::TranspileOptions ReadOptions(ObjectReader& reader) {
   return {.trainers = graphs("trainers", 1),
           .passes = reader.Int("passes", 1),
           .pservers = graphs("pservers", 1),
-          .mode = reader.OneOf<SyncMode>("mode", kModes),
+          .mode = reader.OneOf<SyncMode>("mode", kSyncModes),
           .slice = reader.Bool("slice"),
           .min_block_elements = reader.Int("min_block_elements", 1),
           .dispatch = reader.OneOf<Dispatch>("dispatch", kDispatches),

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxPuts = 100;                        // of one transaction
 constexpr std::size_t kMaxBytes = kv::kMaxRequestBytes / 2;  // likewise, and of one output
 constexpr std::size_t kMaxElements = 16384;                  // of one output
-constexpr std::int64_t kPage = 1000;                         // keys of one answer
+constexpr std::int64_t kOutputPage = 1000;                   // keys of one answer
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLastRetry = absl::Seconds(5);
 constexpr absl::Duration kGrace = absl::Seconds(1);  // for what is left in the end
@@ -204,7 +204,7 @@ class Outputs::Writer {
   absl::Status FindNext() {
     if (next_) return absl::OkStatus();
     const std::string prefix = keys_.Outputs(graph_);
-    kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix), .limit = kPage, .keys_only = true};
+    kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix), .limit = kOutputPage, .keys_only = true};
     std::int64_t next = 0;
     while (true) {
       TY_ASSIGN_OR_RETURN(const kv::RangeResult page, store_.Range(request));

@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,8 +20,6 @@ using graph::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 class OutputsTest : public testing::Test {
  protected:
@@ -287,8 +286,8 @@ TEST_F(OutputsTest, ThatCannotBeFlushedInTimeSayWhy) {
   while (failures < 2) clock_.Advance(absl::Milliseconds(50));
   const absl::Status status = outputs->Flush(absl::ZeroDuration());
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("trainer-0"));
-  EXPECT_THAT(MessageOf(status), HasSubstr("the store is on fire"));
+  EXPECT_THAT(Message(status), HasSubstr("trainer-0"));
+  EXPECT_THAT(Message(status), HasSubstr("the store is on fire"));
   burns = false;
 }
 

@@ -43,7 +43,6 @@ GraphPserver::~GraphPserver() {
   Stop();
   registration_.reset();
   if (registry_ != nullptr) registry_->Stop();
-  DropWaiting(absl::UnavailableError("the pserver is stopping"));
   lead_thread_->Post([this] { idle_.clear(); });
   server_.reset();
   registry_.reset();
@@ -106,9 +105,12 @@ void GraphPserver::Stop() { End(absl::CancelledError("the pserver was told to st
 
 void GraphPserver::End(const absl::Status& status) {
   stopping_ = true;
-  const MutexLock lock(mu_);
-  if (!ended_) ended_ = status;
-  changed_.SignalAll();
+  {
+    const MutexLock lock(mu_);
+    if (!ended_) ended_ = status;
+    changed_.SignalAll();
+  }
+  DropWaiting(absl::UnavailableError("the pserver is stopping"));
 }
 
 std::int64_t GraphPserver::step() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,8 +18,6 @@ using graph::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 struct Setup {
   int records = 10;
@@ -165,7 +164,7 @@ TEST(RecordBatches, TellsAnErrorWhenItsBatchIsAskedForAndStays) {
   for (int i = 0; i < 3; ++i) {
     const absl::Status status = (*batches)->Next(fields);
     EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(MessageOf(status), HasSubstr("line 4"));
+    EXPECT_THAT(Message(status), HasSubstr("line 4"));
   }
   (*batches)->Assign({.places = {{4, 5}}});
   ASSERT_TRUE((*batches)->Next(fields).ok());

@@ -20,12 +20,12 @@ using graph::Tensor;
 static_assert(std::endian::native == std::endian::little, "elements of RecordIO are copied as they are");
 
 template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
+absl::Status WrongRecord(const Parts&... parts) {
   return absl::InvalidArgumentError(StrCat(parts...));
 }
 
 absl::Status TooLarge(const RecordField& field) {
-  return Wrong("a number of ", field.name, " is too large for ", graph::Name(field.type));
+  return WrongRecord("a number of ", field.name, " is too large for ", graph::Name(field.type));
 }
 
 template <typename T>
@@ -56,7 +56,7 @@ class RawDecoder final : public RecordDecoder {
 
   absl::Status Decode(std::string_view record, std::int64_t row, absl::Span<Tensor> batch) override {
     if (record.size() != bytes_)
-      return Wrong("it has ", record.size(), " bytes, and its fields have ", bytes_);
+      return WrongRecord("it has ", record.size(), " bytes, and its fields have ", bytes_);
     for (const RecordField& field : fields_) {
       const char* from = record.data() + field.begin;
       TY_RETURN_IF_ERROR(field.type == DataType::kFloat32
@@ -133,9 +133,11 @@ absl::StatusOr<std::unique_ptr<RecordDecoder>> MakeIdxDecoder(const data::ItemSh
   const auto size = static_cast<std::int64_t>(BytesOf(shape.type));
   const std::int64_t end = Place(fields, [&](const RecordField& field) { return field.elements * size; });
   const std::int64_t bytes = size * static_cast<std::int64_t>(shape.Elements());
-  if (end != bytes) return Wrong("its items have ", bytes, " bytes, and the fields take ", end, " of them");
+  if (end != bytes)
+    return WrongRecord("its items have ", bytes, " bytes, and the fields take ", end, " of them");
   for (const RecordField& field : fields) {
-    if (field.begin % size != 0) return Wrong(field.name, " begins within an element, at byte ", field.begin);
+    if (field.begin % size != 0)
+      return WrongRecord(field.name, " begins within an element, at byte ", field.begin);
   }
   return data::WithElementType(shape.type, [&](auto zero) -> std::unique_ptr<RecordDecoder> {
     return std::make_unique<IdxDecoder<decltype(zero)>>(std::move(fields));
@@ -152,7 +154,7 @@ class CsvDecoder final : public RecordDecoder {
   absl::Status Decode(std::string_view record, std::int64_t row, absl::Span<Tensor> batch) override {
     TY_ASSIGN_OR_RETURN(const auto columns, splitter_.Split(record));
     if (columns.size() < columns_)
-      return Wrong("it has ", columns.size(), " columns, and the fields need ", columns_);
+      return WrongRecord("it has ", columns.size(), " columns, and the fields need ", columns_);
     for (const RecordField& field : fields_) {
       const auto first = static_cast<std::size_t>(field.begin);
       for (std::size_t i = 0; i < static_cast<std::size_t>(field.elements); ++i) {
@@ -162,8 +164,8 @@ class CsvDecoder final : public RecordDecoder {
                 ? data::ParseElement(text, field.scale, RowOf<float>(field, row, batch)[i])
                 : data::ParseElement(text, field.scale, RowOf<std::int64_t>(field, row, batch)[i]);
         if (!parsed)
-          return Wrong("column ", first + i + 1, " is \"", Shortened(Escaped(text), 40), "\", which is no ",
-                       graph::Name(field.type), " for ", field.name);
+          return WrongRecord("column ", first + i + 1, " is \"", Shortened(Escaped(text), 40),
+                             "\", which is no ", graph::Name(field.type), " for ", field.name);
       }
     }
     return absl::OkStatus();
@@ -183,7 +185,7 @@ absl::StatusOr<std::unique_ptr<RecordDecoder>> MakeRecordDecoder(const data::Rec
     case data::Format::kCsv:
       return std::make_unique<CsvDecoder>(std::move(fields));
     case data::Format::kIdx:
-      if (source.Shape() == nullptr) return Wrong("it has no items");
+      if (source.Shape() == nullptr) return WrongRecord("it has no items");
       return MakeIdxDecoder(*source.Shape(), std::move(fields));
     case data::Format::kRecordIo:
     case data::Format::kAuto:  // there are no records

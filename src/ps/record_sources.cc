@@ -15,7 +15,7 @@ namespace {
 using graph::Tensor;
 
 template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
+absl::Status WrongRead(const Parts&... parts) {
   return absl::InvalidArgumentError(StrCat("read: ", parts...));
 }
 
@@ -23,7 +23,7 @@ absl::Status Wrong(const Parts&... parts) {
 template <typename List>
 absl::Status CheckLength(std::string_view name, const List& list, std::size_t outputs) {
   if (list.empty() || list.size() == outputs) return absl::OkStatus();
-  return Wrong(name, " has ", list.size(), " entries for ", outputs, " outputs");
+  return WrongRead(name, " has ", list.size(), " entries for ", outputs, " outputs");
 }
 
 // The fields of each source.
@@ -40,7 +40,8 @@ absl::StatusOr<std::vector<std::vector<RecordField>>> FieldsOf(const graph::Op& 
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::int64_t source = sources_of.empty() ? 0 : sources_of[i];
     if (source < 0 || source >= static_cast<std::int64_t>(fields.size()))
-      return Wrong(names[i], " comes from source ", source, ", and there are ", fields.size(), ", from 0 on");
+      return WrongRead(names[i], " comes from source ", source, ", and there are ", fields.size(),
+                       ", from 0 on");
     const RecordField field{.name = names[i],
                             .output = i,
                             .type = types[i].data_type,
@@ -48,7 +49,7 @@ absl::StatusOr<std::vector<std::vector<RecordField>>> FieldsOf(const graph::Op& 
                             .begin = begins.empty() ? -1 : begins[i],
                             .scale = scales.empty() ? 1 : scales[i]};
     if (field.begin < -1 || field.begin > graph::kMaxElements)
-      return Wrong(names[i], " begins at ", field.begin);
+      return WrongRead(names[i], " begins at ", field.begin);
     fields[static_cast<std::size_t>(source)].push_back(field);
   }
   return fields;
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<RecordSources>> RecordSources::Open(const graph::
   if (!read.ok()) return Annotate(read.status(), "read");
   const absl::StatusOr<graph::Typing::Types> types = graph::InferTypes(*read, {});
   if (!types.ok()) return Annotate(types.status(), "read");
-  if (!types->contains("Out")) return Wrong("it has no outputs");
+  if (!types->contains("Out")) return WrongRead("it has no outputs");
   std::unique_ptr<RecordSources> sources(new RecordSources);
   sources->types_ = types->at("Out");
   sources->batch_size_ = read->Int("batch_size");
@@ -79,11 +80,11 @@ absl::StatusOr<std::unique_ptr<RecordSources>> RecordSources::Open(const graph::
   }
   const Source& first = sources->sources_.front();
   sources->count_ = static_cast<std::int64_t>(first.records->Count());
-  if (sources->count_ == 0) return Wrong("there are no records in ", first.name);
+  if (sources->count_ == 0) return WrongRead("there are no records in ", first.name);
   for (const Source& source : sources->sources_) {
     if (source.records->Count() != first.records->Count()) {
-      return Wrong(first.name, " has ", first.records->Count(), " records and ", source.name, " has ",
-                   source.records->Count(), ": they must go together");
+      return WrongRead(first.name, " has ", first.records->Count(), " records and ", source.name, " has ",
+                       source.records->Count(), ": they must go together");
     }
   }
   return sources;
@@ -93,7 +94,7 @@ absl::Status RecordSources::OpenSource(const graph::Op& read, std::size_t number
                                        std::vector<RecordField> fields) {
   Source& source = sources_.emplace_back();
   source.name = read.StringList("sources")[number];
-  if (fields.empty()) return Wrong("no field comes from source ", number, ", ", source.name);
+  if (fields.empty()) return WrongRead("no field comes from source ", number, ", ", source.name);
   const absl::StatusOr<data::Format> format = data::ParseFormat(read.String("format"));
   if (!format.ok()) return Annotate(format.status(), "read");
   TY_ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsOf(source.name));

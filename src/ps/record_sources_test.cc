@@ -1,5 +1,6 @@
 #include "ps/record_sources.h"
 
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,8 +18,6 @@ using graph::Tensor;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 class RecordSourcesTest : public testing::Test {
  protected:
@@ -97,7 +96,7 @@ TEST_F(RecordSourcesTest, FieldsOfAnIdxFileAreAllOfItsItems) {
     const absl::Status status =
         Read({.sources = {file}, .fields = {{.name = "a", .item = item}}}, {0}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(MessageOf(status), AllOf(HasSubstr(file), HasSubstr("4 bytes")));
+    EXPECT_THAT(Message(status), AllOf(HasSubstr(file), HasSubstr("4 bytes")));
   }
 }
 
@@ -107,7 +106,7 @@ TEST_F(RecordSourcesTest, NumbersTooLargeForAnElementAreErrors) {
       Read({.sources = {file}, .fields = {{.name = "x", .item = {1}, .type = DataType::kInt64}}}, {0})
           .status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr(file), HasSubstr("too large")));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr(file), HasSubstr("too large")));
 }
 
 TEST_F(RecordSourcesTest, ColumnsBecomeNumbers) {
@@ -141,7 +140,7 @@ TEST_F(RecordSourcesTest, ColumnsThatAreNoNumbersAreErrorsThatNameTheLine) {
     const absl::Status status =
         Read({.sources = {file}, .fields = {{.name = "x", .item = {1}}}}, {0, 2}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
-    EXPECT_THAT(MessageOf(status), HasSubstr(StrCat(file, ": line 3: column 1 "))) << text;
+    EXPECT_THAT(Message(status), HasSubstr(StrCat(file, ": line 3: column 1 "))) << text;
   }
   for (const char* text : {"1.5", "9223372036854775808", ""}) {
     const std::string file = Write("a.csv", StrCat("0,", text, "\n"));
@@ -151,7 +150,7 @@ TEST_F(RecordSourcesTest, ColumnsThatAreNoNumbersAreErrorsThatNameTheLine) {
             {0})
             .status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
-    EXPECT_THAT(MessageOf(status), HasSubstr("line 1: column 2 "));
+    EXPECT_THAT(Message(status), HasSubstr("line 1: column 2 "));
   }
 }
 
@@ -160,7 +159,7 @@ TEST_F(RecordSourcesTest, LinesWithTooFewColumnsAreErrorsThatNameTheLine) {
   const absl::Status status =
       Read({.sources = {file}, .fields = {{.name = "x", .item = {2}}}}, {0, 1}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr(StrCat(file, ": line 2: it has 1 columns")));
+  EXPECT_THAT(Message(status), HasSubstr(StrCat(file, ": line 2: it has 1 columns")));
 }
 
 TEST_F(RecordSourcesTest, RawRecordsAreCopied) {
@@ -199,7 +198,7 @@ TEST_F(RecordSourcesTest, RecordsOfTheWrongLengthAreErrorsThatNameTheRecord) {
     const absl::Status status =
         Read({.sources = {file}, .fields = {{.name = "x", .item = {1}}}}, {0, number}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(MessageOf(status), AllOf(HasSubstr(StrCat(file, ": record ", number)), HasSubstr("bytes")));
+    EXPECT_THAT(Message(status), AllOf(HasSubstr(StrCat(file, ": record ", number)), HasSubstr("bytes")));
   }
 }
 
@@ -212,7 +211,7 @@ TEST_F(RecordSourcesTest, SourcesMustHaveEquallyManyRecords) {
                   .fields = {{.name = "x", .item = {1}}, {.name = "y", .item = {1}, .source = 1}}}))
           .status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr(images), HasSubstr(labels), HasSubstr("3"), HasSubstr("2")));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr(images), HasSubstr(labels), HasSubstr("3"), HasSubstr("2")));
 }
 
 TEST_F(RecordSourcesTest, ListsAndGlobsAreOneSource) {
@@ -231,7 +230,7 @@ TEST_F(RecordSourcesTest, WhatIsNotThereIsNotFound) {
       RecordSources::Open(ReadOp({.sources = {folder_ / "none"}, .fields = {{.name = "x", .item = {1}}}}))
           .status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("none"));
+  EXPECT_THAT(Message(status), HasSubstr("none"));
 }
 
 TEST_F(RecordSourcesTest, FilesWithoutRecordsAreErrors) {
@@ -289,7 +288,7 @@ TEST_F(RecordSourcesTest, DamageIsAnErrorThatNamesTheFile) {
   const std::string file = Write("records", bytes);
   const absl::Status status = Read({.sources = {file}, .fields = {{.name = "x", .item = {1}}}}, {0}).status();
   EXPECT_TRUE(absl::IsDataLoss(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr(file));
+  EXPECT_THAT(Message(status), HasSubstr(file));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <functional>
 #include <set>
 
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,8 +15,6 @@ using graph::Tensor;
 using testing::HasSubstr;
 
 constexpr std::int64_t kTableRows = 11;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 // Without ".block0" and ".pserver_0".
 std::string Stem(const std::string& name) {
@@ -204,21 +203,21 @@ TEST_F(BrokenRecut, NamesTheElementsThatAreMissing) {
   old_.data[1].variables.erase("fc_w.block1");
   const absl::Status status = Status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("of fc_w are in none"));
+  EXPECT_THAT(Message(status), HasSubstr("of fc_w are in none"));
 }
 
 TEST_F(BrokenRecut, NamesTheShardThatIsMissing) {
   old_.data[1].variables.erase("table.pserver_1");
   const absl::Status status = Status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("table.pserver_1"));
+  EXPECT_THAT(Message(status), HasSubstr("table.pserver_1"));
 }
 
 TEST_F(BrokenRecut, NamesTheVariableThatIsMissing) {
   variables_.push_back({.name = "new", .type = {.dims = {3}}, .persistable = true});
   const absl::Status status = Status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("new is in none"));
+  EXPECT_THAT(Message(status), HasSubstr("new is in none"));
 }
 
 TEST_F(BrokenRecut, RefusesVariablesOfOtherDims) {
@@ -227,7 +226,7 @@ TEST_F(BrokenRecut, RefusesVariablesOfOtherDims) {
   }
   const absl::Status status = Status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("fc_w is [9, 9] and was [7, 5]"));
+  EXPECT_THAT(Message(status), HasSubstr("fc_w is [9, 9] and was [7, 5]"));
 }
 
 TEST_F(BrokenRecut, RefusesRowsOfAnotherWidth) {

@@ -10,7 +10,7 @@
 namespace trainyard::ps {
 namespace {
 
-constexpr int kAttempts = 20;  // against others who write the same key
+constexpr int kTableAttempts = 20;  // against others who write the same key
 
 }  // namespace
 
@@ -79,7 +79,7 @@ absl::StatusOr<kv::Revision> PutMeta(kv::Store& store, const JobKeys& keys, cons
 
 absl::StatusOr<std::int64_t> NextIncarnation(kv::Store& store, const JobKeys& keys, std::string_view graph) {
   const std::string key = keys.Incarnation(graph);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kTableAttempts; ++attempt) {
     TY_ASSIGN_OR_RETURN(const kv::GetResult got, store.Get(key));
     const std::optional<std::int64_t> last = got.kv ? ParseNumber<std::int64_t>(got.kv->value) : 0;
     if (!last || *last < 0 || *last == INT64_MAX) {

@@ -21,9 +21,6 @@ constexpr std::pair<Word, JobState> kStates[] = {{"waiting", JobState::kWaiting}
                                                  {"running", JobState::kRunning},
                                                  {"complete", JobState::kComplete},
                                                  {"failed", JobState::kFailed}};
-constexpr std::pair<Word, graph::SyncMode> kModes[] = {{"sync", graph::SyncMode::kSync},
-                                                       {"async", graph::SyncMode::kAsync}};
-constexpr int kMostGraphs = 100000;  // of one role
 
 template <typename Value, std::size_t count>
 std::string_view WordOf(Value value, const std::pair<Word, Value> (&words)[count]) {
@@ -142,7 +139,7 @@ absl::StatusOr<JobMeta> ReadMeta(const Document& document) {
   JobMeta meta{.state = reader.OneOf<JobState>("state", kStates),
                .reason = reader.Text("reason"),
                .foreground = reader.Bool("foreground"),
-               .mode = reader.OneOf<graph::SyncMode>("mode", kModes),
+               .mode = reader.OneOf<graph::SyncMode>("mode", kSyncModes),
                .trainers = ReadGraphs(reader, "trainers", 1),
                .least_trainers = ReadGraphs(reader, "least_trainers", 0),
                .most_trainers = ReadGraphs(reader, "most_trainers", 0),
@@ -221,7 +218,7 @@ std::string EncodeMeta(const JobMeta& meta) {
   Object object{{"state", WordOf(meta.state, kStates)},
                 {"reason", TextOf(meta.reason)},
                 {"foreground", meta.foreground},
-                {"mode", WordOf(meta.mode, kModes)},
+                {"mode", WordOf(meta.mode, kSyncModes)},
                 {"trainers", meta.trainers},
                 {"least_trainers", meta.least_trainers},
                 {"most_trainers", meta.most_trainers},

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,8 +12,6 @@ namespace trainyard::ps {
 namespace {
 
 using testing::HasSubstr;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 std::string Replaced(std::string text, std::string_view what, std::string_view by) {
   const std::size_t at = text.find(what);
@@ -84,11 +83,11 @@ TEST(JobMetaCodec, RefusesEveryFieldThatIsNotWhatItShouldBe) {
 
 TEST(JobMetaCodec, NamesTheFieldThatIsWrong) {
   const std::string good = EncodeMeta({});
-  EXPECT_THAT(MessageOf(DecodeMeta(Replaced(good, R"("trainers":1)", R"("trainers":-4)")).status()),
+  EXPECT_THAT(Message(DecodeMeta(Replaced(good, R"("trainers":1)", R"("trainers":-4)")).status()),
               HasSubstr("trainers is -4"));
-  EXPECT_THAT(MessageOf(DecodeMeta(Replaced(good, R"("layout")", R"("lay")")).status()),
+  EXPECT_THAT(Message(DecodeMeta(Replaced(good, R"("layout")", R"("lay")")).status()),
               HasSubstr("layout is missing"));
-  EXPECT_THAT(MessageOf(DecodeMeta(Replaced(good, R"("layout":"")", R"("layout":"","x\ny":1)")).status()),
+  EXPECT_THAT(Message(DecodeMeta(Replaced(good, R"("layout":"")", R"("layout":"","x\ny":1)")).status()),
               HasSubstr(R"("x\ny")"));
 }
 
@@ -119,7 +118,7 @@ TEST(CheckpointsCodec, RefusesStepsThatAreOutOfOrder) {
 
 TEST(CheckpointsCodec, TellsWhatIsWrongInsideOfAList) {
   const std::string text = R"({"kept":[{"step":1,"file":"a","bytes":1,"crc32c":4294967296,"layout":""}]})";
-  EXPECT_THAT(MessageOf(DecodeCheckpoints(text).status()), HasSubstr("kept: crc32c is 4294967296"));
+  EXPECT_THAT(Message(DecodeCheckpoints(text).status()), HasSubstr("kept: crc32c is 4294967296"));
 }
 
 TEST(OutputCodec, KeepsWhatIsNoNumber) {

@@ -16,12 +16,10 @@ namespace {
 using graph::GraphRole;
 using Names = std::map<std::string, std::string>;
 
-constexpr std::int64_t kPage = 1000;  // keys of one answer
+constexpr std::int64_t kGraphPage = 1000;  // keys of one answer
 
 constexpr std::pair<std::string_view, GraphRole> kRoles[] = {{"trainer", GraphRole::kTrainer},
                                                              {"pserver", GraphRole::kPserver}};
-constexpr std::pair<std::string_view, graph::SyncMode> kModes[] = {{"sync", graph::SyncMode::kSync},
-                                                                   {"async", graph::SyncMode::kAsync}};
 
 Object ToJson(const Names& names) {
   Object object;
@@ -69,7 +67,7 @@ graph::Graph ReadHead(ObjectReader& reader, std::string_view id) {
   graph.id = reader.Text("id");
   graph.role = reader.OneOf<GraphRole>("role", kRoles);
   graph.index = static_cast<int>(reader.Int("index", 0, INT32_MAX));
-  graph.mode = reader.OneOf<graph::SyncMode>("mode", kModes);
+  graph.mode = reader.OneOf<graph::SyncMode>("mode", kSyncModes);
   graph.resource = ReadResource(reader, "resource");
   graph.send_var_graph_map = ReadNames(reader, "send_var_graph_map");
   graph.recv_var_graph_map = ReadNames(reader, "recv_var_graph_map");
@@ -115,7 +113,7 @@ absl::StatusOr<graph::Graph> GetGraph(kv::Store& store, const JobKeys& keys, std
 
 absl::StatusOr<std::vector<std::string>> ListGraphs(kv::Store& store, const JobKeys& keys) {
   const std::string prefix = keys.Desc("");
-  kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix), .limit = kPage, .keys_only = true};
+  kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix), .limit = kGraphPage, .keys_only = true};
   std::vector<GraphName> names;
   while (true) {
     TY_ASSIGN_OR_RETURN(const kv::RangeResult page, store.Range(request));

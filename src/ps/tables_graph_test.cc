@@ -1,3 +1,4 @@
+#include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "graph/ir/codec.h"
@@ -14,8 +15,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 class GraphTablesTest : public testing::Test {
  protected:
@@ -46,7 +45,7 @@ TEST_F(GraphTablesTest, BeginWithJsonForPeople) {
 TEST_F(GraphTablesTest, AGraphThatIsNotThereIsNotFound) {
   const absl::Status status = GetGraph(*store_, keys_, "trainer-7").status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("trainer-7"));
+  EXPECT_THAT(Message(status), HasSubstr("trainer-7"));
 }
 
 TEST_F(GraphTablesTest, GraphsAboveTheStoresLimitComeBackAsTheyWere) {
@@ -122,7 +121,7 @@ TEST_F(GraphTablesTest, AGraphUnderAnothersKeyIsAnErrorThatNamesTheKey) {
   ASSERT_TRUE(kv::PutLarge(*store_, ids_, keys_.Desc("trainer-1"), value->value).ok());
   const absl::Status status = GetGraph(*store_, keys_, "trainer-1").status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr(keys_.Desc("trainer-1")));
+  EXPECT_THAT(Message(status), HasSubstr(keys_.Desc("trainer-1")));
 }
 
 TEST_F(GraphTablesTest, OperatorsThatDoNotExistAreErrors) {
@@ -131,7 +130,7 @@ TEST_F(GraphTablesTest, OperatorsThatDoNotExistAreErrors) {
   ASSERT_TRUE(PutGraph(*store_, ids_, keys_, graph).ok());
   const absl::Status status = GetGraph(*store_, keys_, "pserver-0").status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr("main program"));
+  EXPECT_THAT(Message(status), HasSubstr("main program"));
 }
 
 TEST_F(GraphTablesTest, ProgramsThatAreCutAreErrors) {

@@ -11,7 +11,7 @@
 namespace trainyard::ps {
 namespace {
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kProgramVersion = 1;
 
 absl::StatusOr<graph::Program> ReadProgram(std::string_view bytes, std::string_view which) {
   absl::StatusOr<graph::Program> program = graph::Decode(bytes);
@@ -26,7 +26,7 @@ absl::StatusOr<graph::Programs> ReadWhole(std::string_view value,
   if (line == std::string_view::npos) return absl::InvalidArgumentError("these are no programs");
   TY_ASSIGN_OR_RETURN(const Document document, ParseJson(value.substr(0, line)));
   ObjectReader reader(document);
-  reader.Int("version", kVersion, kVersion);
+  reader.Int("version", kProgramVersion, kProgramVersion);
   constexpr auto kMost = static_cast<std::int64_t>(graph::kMaxProgramBytes);
   const auto startup_bytes = static_cast<std::size_t>(reader.Int("startup_bytes", 0, kMost));
   const auto main_bytes = static_cast<std::size_t>(reader.Int("main_bytes", 0, kMost));
@@ -49,7 +49,7 @@ absl::Status PutPrograms(kv::Store& store, IdSource& ids, const std::string& key
                          const graph::Programs& programs) {
   const std::string startup = graph::Encode(programs.startup);
   const std::string main = graph::Encode(programs.main);
-  Object whole{{"version", kVersion}};
+  Object whole{{"version", kProgramVersion}};
   whole.insert(head.begin(), head.end());
   whole["startup_bytes"] = startup.size();
   whole["main_bytes"] = main.size();

@@ -14,10 +14,14 @@
 #include "absl/status/status.h"
 #include "base/document.h"
 #include "graph/ir/types.h"
+#include "graph/pass/transpile.h"
 
 namespace trainyard::ps {
 
 inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kMostGraphs = 100000;  // of one role
+inline constexpr std::pair<std::string_view, graph::SyncMode> kSyncModes[] = {
+    {"sync", graph::SyncMode::kSync}, {"async", graph::SyncMode::kAsync}};
 
 // The first thing that is wrong is remembered; what is read after it is nothing, and Finish() tells. The
 // document outlives its reader.

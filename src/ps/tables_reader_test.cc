@@ -1,5 +1,6 @@
 #include "ps/tables_reader.h"
 
+#include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -10,22 +11,20 @@ using testing::HasSubstr;
 
 Document Json(std::string_view text) { return ParseJson(text).value(); }
 
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
-
 TEST(ObjectReader, TellsTheFirstThingThatIsWrong) {
   const Document document = Json(R"({"a":1,"b":"x"})");
   ObjectReader reader(document);
   EXPECT_EQ(reader.Int("a", 0), 1);
   EXPECT_EQ(reader.Int("b", 5), 5);
   EXPECT_EQ(reader.Text("c"), "");
-  EXPECT_EQ(MessageOf(reader.Finish()), "b is no whole number");
+  EXPECT_EQ(Message(reader.Finish()), "b is no whole number");
 }
 
 TEST(ObjectReader, RefusesFieldsThatNobodyAskedFor) {
   const Document document = Json(R"({"a":1,"b":2})");
   ObjectReader reader(document);
   reader.Int("a", 0);
-  EXPECT_THAT(MessageOf(reader.Finish()), HasSubstr("\"b\""));
+  EXPECT_THAT(Message(reader.Finish()), HasSubstr("\"b\""));
   reader.OptionalInt("b", 0);
   EXPECT_TRUE(reader.Finish().ok());
 }
@@ -38,7 +37,7 @@ TEST(ObjectReader, ReadsNothingOfWhatIsNoObject) {
     EXPECT_TRUE(reader.List("a").empty());
     EXPECT_TRUE(reader.Map("a").empty());
     EXPECT_EQ(reader.OptionalInt("a", 0), std::nullopt);
-    EXPECT_EQ(MessageOf(reader.Finish()), "it is no JSON object");
+    EXPECT_EQ(Message(reader.Finish()), "it is no JSON object");
   }
 }
 
@@ -49,7 +48,7 @@ TEST(ObjectReader, BoundsDims) {
   for (const char* name : {"b", "c"}) {
     ObjectReader reader(document);
     reader.Dims(name);
-    EXPECT_THAT(MessageOf(reader.Finish()), HasSubstr(name)) << name;
+    EXPECT_THAT(Message(reader.Finish()), HasSubstr(name)) << name;
   }
 }
 

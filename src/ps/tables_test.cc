@@ -1,5 +1,6 @@
 #include "ps/tables.h"
 
+#include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kv/memory_store.h"
@@ -9,8 +10,6 @@ namespace trainyard::ps {
 namespace {
 
 using testing::HasSubstr;
-
-std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 class TablesTest : public testing::Test {
  protected:
@@ -57,7 +56,7 @@ TEST_F(TablesTest, MetaThatIsNoneIsAnErrorThatNamesTheKey) {
   ASSERT_TRUE(store_->Put(keys_.Meta(), "{}").ok());
   const absl::Status status = GetMeta(*store_, keys_).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(MessageOf(status), HasSubstr(keys_.Meta()));
+  EXPECT_THAT(Message(status), HasSubstr(keys_.Meta()));
 }
 
 TEST_F(TablesTest, IncarnationsCountUpForEachGraph) {
@@ -83,7 +82,7 @@ TEST_F(TablesTest, IncarnationsThatAreNoNumbersAreErrors) {
     ASSERT_TRUE(store_->Put(keys_.Incarnation("trainer-0"), text).ok());
     const absl::Status status = NextIncarnation(*store_, keys_, "trainer-0").status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
-    EXPECT_THAT(MessageOf(status), HasSubstr(keys_.Incarnation("trainer-0")));
+    EXPECT_THAT(Message(status), HasSubstr(keys_.Incarnation("trainer-0")));
   }
 }
 

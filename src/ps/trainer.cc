@@ -25,7 +25,7 @@ namespace trainyard::ps {
 namespace {
 
 constexpr absl::Duration kFlush = absl::Seconds(10);
-constexpr std::chrono::milliseconds kRetry(20);
+constexpr std::chrono::milliseconds kTrainerRetry(20);
 
 // The lead's shares, one after the other, as one source.
 class SharedBatches final : public graph::BatchSource {
@@ -168,7 +168,7 @@ class GraphTrainer final : public Trainer {
       }
       // The store cannot be reached, or the lead is on its way from one generation to the next.
       if (ending_) return absl::CancelledError("the trainer is ending");
-      std::this_thread::sleep_for(kRetry);
+      std::this_thread::sleep_for(kTrainerRetry);
     }
   }
 

@@ -15,7 +15,7 @@ namespace trainyard::ps {
 namespace {
 
 constexpr absl::Duration kCallTimeout = absl::Seconds(10);
-constexpr absl::Duration kRetry = absl::Milliseconds(20);
+constexpr absl::Duration kPeerRetry = absl::Milliseconds(20);
 constexpr absl::Duration kTellAfter = absl::Seconds(5);  // that somebody is waited for
 // A message costs about as much as a hundred KiB of payload: small parts wait for company, large ones go.
 constexpr std::size_t kBundleBytes = std::size_t{512} << 10;
@@ -156,7 +156,7 @@ void TrainerPeers::Settle(const std::shared_ptr<Bundle>& bundle, absl::StatusOr<
       bundle->told = true;
       log::Warn("waiting for a pserver", {{"graph", bundle->graph}, {"because", why}});
     }
-    registry_.WaitFor(bundle->graph, bundle->tried, kRetry);
+    registry_.WaitFor(bundle->graph, bundle->tried, kPeerRetry);
     Launch(bundle);
   });
 }
@@ -240,7 +240,7 @@ absl::Status TrainerPeers::Prefetch(std::string_view graph, const std::string& t
   const std::string peer(graph);
   for (;;) {
     TY_RETURN_IF_ERROR(Hopeless());
-    const std::optional<GraphPod> pod = registry_.WaitFor(peer, 0, kRetry);
+    const std::optional<GraphPod> pod = registry_.WaitFor(peer, 0, kPeerRetry);
     if (!pod) continue;
     *request.mutable_caller() = CallerTo(peer);
     Mutex mu;
@@ -265,7 +265,7 @@ absl::Status TrainerPeers::Prefetch(std::string_view graph, const std::string& t
       return PutPart(**answer, 0, rows.bytes(), 0, value);
     }
     if (!MayPass(answer->status())) return answer->status();
-    registry_.WaitFor(peer, pod->incarnation, kRetry);
+    registry_.WaitFor(peer, pod->incarnation, kPeerRetry);
   }
 }
 
@@ -281,7 +281,7 @@ absl::Status TrainerPeers::CallLead(std::string_view method, Request request, Re
     if (stopping_) return absl::CancelledError("the trainer is stopping");
     if (!joining) TY_RETURN_IF_ERROR(Hopeless());
     absl::Status why = absl::UnavailableError("it is not registered");
-    const std::optional<GraphPod> pod = registry_.WaitFor(LeadId(), 0, kRetry);
+    const std::optional<GraphPod> pod = registry_.WaitFor(LeadId(), 0, kPeerRetry);
     if (pod) {
       *request.mutable_caller() = CallerTo(LeadId());
       why = channels_.To(LeadId(), *pod)->Call(method, request, kCallTimeout, reply);
@@ -290,7 +290,7 @@ absl::Status TrainerPeers::CallLead(std::string_view method, Request request, Re
       const bool of_lead = absl::IsNotFound(why) && Message(why).find("this is ") != 0;
       if (of_lead && !joining) return absl::AbortedError(why.message());
       if (why.ok() || of_lead || !MayPass(why)) return why;
-      registry_.WaitFor(LeadId(), pod->incarnation, kRetry);
+      registry_.WaitFor(LeadId(), pod->incarnation, kPeerRetry);
     }
     if (!told && Clock::System().Steady() - began > kTellAfter) {
       told = true;

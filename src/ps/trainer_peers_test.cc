@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-graph::Tensor Numbers(std::int64_t count, float first) {
+graph::Tensor TensorOf(std::int64_t count, float first) {
   graph::Tensor tensor(graph::DataType::kFloat32, {count});
   std::iota(tensor.data<float>(), tensor.data<float>() + count, first);
   return tensor;
@@ -81,8 +81,8 @@ class TrainerPeersTest : public testing::Test {
 
 TEST_F(TrainerPeersTest, SendsSmallGradientsInOneMessageAndThenTellsTheLead) {
   TakeCalls();
-  ASSERT_TRUE(peers_.Send("pserver-0", "a", graph::Value(Numbers(2, 1.0F))).ok());
-  ASSERT_TRUE(peers_.Send("pserver-0", "b", graph::Value(Numbers(3, 10.0F))).ok());
+  ASSERT_TRUE(peers_.Send("pserver-0", "a", graph::Value(TensorOf(2, 1.0F))).ok());
+  ASSERT_TRUE(peers_.Send("pserver-0", "b", graph::Value(TensorOf(3, 10.0F))).ok());
   EXPECT_THAT(TakeCalls(), ElementsAre()) << "nothing goes before the step is done";
   ASSERT_TRUE(peers_.SendBarrier({"pserver-0"}).ok());
   EXPECT_THAT(TakeCalls(), ElementsAre("Push a[0+8] b[0+12]", "Contribute"));
@@ -92,8 +92,8 @@ TEST_F(TrainerPeersTest, SendsSmallGradientsInOneMessageAndThenTellsTheLead) {
 TEST_F(TrainerPeersTest, DoesNotLetLargeGradientsWait) {
   constexpr std::int64_t kLarge = 6 << 20;
   TakeCalls();
-  ASSERT_TRUE(peers_.Send("pserver-0", "small", graph::Value(Numbers(2, 1.0F))).ok());
-  ASSERT_TRUE(peers_.Send("pserver-0", "large", graph::Value(Numbers(kLarge / 4, 0.0F))).ok());
+  ASSERT_TRUE(peers_.Send("pserver-0", "small", graph::Value(TensorOf(2, 1.0F))).ok());
+  ASSERT_TRUE(peers_.Send("pserver-0", "large", graph::Value(TensorOf(kLarge / 4, 0.0F))).ok());
   std::vector<std::string> calls;
   while (calls.size() < 3) {
     for (std::string& call : TakeCalls()) calls.push_back(std::move(call));
@@ -106,8 +106,8 @@ TEST_F(TrainerPeersTest, DoesNotLetLargeGradientsWait) {
 
 TEST_F(TrainerPeersTest, FetchesSmallParametersInOneMessage) {
   TakeCalls();
-  graph::Tensor a = Numbers(2, 0.0F);
-  graph::Tensor b = Numbers(3, 0.0F);
+  graph::Tensor a = TensorOf(2, 0.0F);
+  graph::Tensor b = TensorOf(3, 0.0F);
   ASSERT_TRUE(peers_.Receive("pserver-0", "a", a).ok());
   ASSERT_TRUE(peers_.Receive("pserver-0", "b", b).ok());
   ASSERT_TRUE(peers_.FetchBarrier({"pserver-0"}).ok());
@@ -118,7 +118,7 @@ TEST_F(TrainerPeersTest, FetchesSmallParametersInOneMessage) {
 
 TEST_F(TrainerPeersTest, TakesNoParametersOfAnotherSize) {
   short_ = 1;
-  graph::Tensor a = Numbers(2, 0.0F);
+  graph::Tensor a = TensorOf(2, 0.0F);
   ASSERT_TRUE(peers_.Receive("pserver-0", "a", a).ok());
   const absl::Status fetched = peers_.FetchBarrier({"pserver-0"});
   EXPECT_THAT(std::string(fetched.message()), HasSubstr("pserver-0 came with 4 bytes instead of 8"));
@@ -127,15 +127,15 @@ TEST_F(TrainerPeersTest, TakesNoParametersOfAnotherSize) {
 TEST_F(TrainerPeersTest, SendsAMessageAgainWholeUntilItIsTaken) {
   TakeCalls();
   refuse_ = 2;
-  ASSERT_TRUE(peers_.Send("pserver-0", "a", graph::Value(Numbers(1, 1.0F))).ok());
-  ASSERT_TRUE(peers_.Send("pserver-0", "b", graph::Value(Numbers(1, 2.0F))).ok());
+  ASSERT_TRUE(peers_.Send("pserver-0", "a", graph::Value(TensorOf(1, 1.0F))).ok());
+  ASSERT_TRUE(peers_.Send("pserver-0", "b", graph::Value(TensorOf(1, 2.0F))).ok());
   ASSERT_TRUE(peers_.SendBarrier({"pserver-0"}).ok());
   const std::string push = "Push a[0+4] b[0+4]";
   EXPECT_THAT(TakeCalls(), ElementsAre(push, push, push, "Contribute"));
 }
 
 TEST_F(TrainerPeersTest, ForgetsWhatItHasNotSentWhenItJoinsAgain) {
-  ASSERT_TRUE(peers_.Send("pserver-0", "a", graph::Value(Numbers(1, 1.0F))).ok());
+  ASSERT_TRUE(peers_.Send("pserver-0", "a", graph::Value(TensorOf(1, 1.0F))).ok());
   ASSERT_TRUE(peers_.Join(1).ok());
   TakeCalls();
   ASSERT_TRUE(peers_.SendBarrier({"pserver-0"}).ok());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::Duration kUnnoticed = absl::Seconds(5);  // an operator that runs has seen a job by then
 constexpr std::size_t kMostWaiting = 10;
-constexpr std::size_t kMostEvents = 20;
+constexpr std::size_t kMostEventsShown = 20;
 constexpr int kNotFoundExit = 127;
 constexpr int kNotRunnableExit = 126;
 
@@ -37,8 +37,17 @@ std::string Restarts(const Job& job) {
   return StrCat(", after ", job.restarts, job.restarts == 1 ? " restart" : " restarts");
 }
 
-// Nobody has done anything for it.
+// No operator or launcher has done anything for it.
 bool IsUnnoticed(const JobPage& page) { return page.job.state.empty() && page.members.empty(); }
+
+// Whether nodes lack a label that the pod asks for, and none lacks room only, so that more room would not
+// help.
+bool AsksForOtherNodes(const JobPage& page) {
+  const auto lacks = [&](NodeRefusal::Lack lack) {
+    return std::ranges::find(page.why_nodes, lack, &NodeRefusal::lack) != page.why_nodes.end();
+  };
+  return lacks(NodeRefusal::Lack::kLabel) && !lacks(NodeRefusal::Lack::kRoom);
+}
 
 std::string Sentence(const JobPage& page, absl::Time now) {
   const Job& job = page.job;
@@ -59,6 +68,7 @@ std::string Sentence(const JobPage& page, absl::Time now) {
   }
   const std::string message = job.message.empty() ? job.reason : job.message;
   if (!message.empty()) StrAppend(text, " It says: ", message, message.ends_with('.') ? "" : ".");
+  if (!job.spec_problem.empty()) StrAppend(text, " Its spec is not valid: ", job.spec_problem, ".");
   return text;
 }
 
@@ -90,6 +100,16 @@ const Member* FindWith(const JobPage& page, bool (*is)(const Member&)) {
   return found == page.members.end() ? nullptr : &*found;
 }
 
+// The member that failed first: others may have failed because of it, or because the job then ended.
+const Member* FirstFailed(const JobPage& page) {
+  const Member* first = nullptr;
+  for (const Member& member : page.members) {
+    if (member.exit_code == 0 || member.state == "Terminating") continue;
+    if (first == nullptr || member.since < first->since) first = &member;
+  }
+  return first;
+}
+
 std::string AdviseOnEnd(const Job& job, std::string_view member, int exit_code, std::string_view reason,
                         bool previous) {
   const std::string logs = StrCat("`trainyard logs ", job.Id(), " --member ", member);
@@ -117,7 +137,11 @@ std::string Next(const JobPage& page, absl::Time now) {
   if (job.state == "Suspended")
     return StrCat("it was told to rest: set spec.suspend to false, and it goes on.");
   if (!job.over) {
+    if (!job.spec_problem.empty()) return StrCat("correct the field with `kubectl edit ", job.Id(), "`.");
     if (FindWith(page, [](const Member& member) { return member.state == "Unschedulable"; }) != nullptr) {
+      if (AsksForOtherNodes(page))
+        return "label a node as the pod asks (`kubectl label node NODE KEY=VALUE`), or change the pod's "
+               "nodeSelector.";
       return StrCat(
           "give the cluster room (another node, or `trainyard delete` of a job that is not needed), "
           "ask for less, or `trainyard scale ",
@@ -130,16 +154,20 @@ std::string Next(const JobPage& page, absl::Time now) {
       return StrCat("check the image's name and whether the node may pull it: `kubectl describe pod ",
                     member->pod, "`.");
     if (const Member* const member =
+            FindWith(page, [](const Member& one) { return one.state == "CreateContainerConfigError"; }))
+      return StrCat("create what ", member->name, " refers to: ", member->why, ". It starts by itself then.");
+    if (job.reason == "FailedCreate")
+      return "the API server refuses the job's pods: change the quota, the policy or the pod's template that "
+             "it names.";
+    if (const Member* const member =
             FindWith(page, [](const Member& one) { return one.state == "CrashLoopBackOff"; }))
       return AdviseOnEnd(job, member->name, 1, "", /*previous=*/true);
     if (FindWith(page, [](const Member& member) { return member.waits; }) != nullptr)
       return StrCat("wait, or look closer: `trainyard events ", job.Id(), "`.");
     return "";
   }
-  for (const Member& member : page.members) {
-    if (member.exit_code != 0 && member.state != "Terminating")
-      return AdviseOnEnd(job, member.name, member.exit_code, member.state, /*previous=*/false);
-  }
+  if (const Member* const first = FirstFailed(page))
+    return AdviseOnEnd(job, first->name, first->exit_code, first->state, /*previous=*/false);
   if (const kube::GonePod* const gone = LastFailure(page))
     return AdviseOnEnd(job, gone->member, gone->exit_code.value_or(1), gone->reason, /*previous=*/true);
   return StrCat("mend what it says, then submit it again; `trainyard describe ", job.Id(),
@@ -203,7 +231,7 @@ std::string Ago(absl::Time time, absl::Time now) {
 Diagnosis Diagnose(const JobPage& page, absl::Time now) {
   Diagnosis diagnosis{.sentence = Sentence(page, now), .waits = Waits(page, now), .next = Next(page, now)};
   if (!page.job.over) {
-    for (const std::string& node : page.why_nodes) diagnosis.waits.push_back(StrCat("  ", node));
+    for (const NodeRefusal& node : page.why_nodes) diagnosis.waits.push_back(StrCat("  ", node.text));
   }
   return diagnosis;
 }
@@ -317,7 +345,7 @@ std::string PrintDescription(const JobPage& page, absl::Time now) {
   }
   out += "\nEvents:\n";
   if (page.events.empty()) out += "  (none)\n";
-  const std::size_t first = page.events.size() > kMostEvents ? page.events.size() - kMostEvents : 0;
+  const std::size_t first = page.events.size() > kMostEventsShown ? page.events.size() - kMostEventsShown : 0;
   rows = EventRows({page.events.begin() + static_cast<std::ptrdiff_t>(first), page.events.end()}, now);
   if (rows.size() > 1) out += Indented(Table(rows, 2), "  ");
   return out;

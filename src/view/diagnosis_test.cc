@@ -137,15 +137,49 @@ TEST(Diagnose, NamesWhoFindsNoNodeAndWhyNot) {
       {node("full", R"({"disk":"ssd"})", ""), node("hdd", "{}", ""),
        node("away", R"({"disk":"ssd"})", R"("unschedulable":true)"), node("free", R"({"disk":"ssd"})", "")},
       {taker});
-  EXPECT_THAT(page.why_nodes,
-              ElementsAre("full has 1.50 of 4 cpu free, and it asks for 3",
-                          "hdd has not the label disk=ssd that the pod asks for",
-                          "away is cordoned: it takes no new pods", "free has room for it now"));
+  std::vector<std::string> texts;
+  for (const NodeRefusal& refusal : page.why_nodes) texts.push_back(refusal.text);
+  EXPECT_THAT(texts, ElementsAre("full has 1.50 of 4 cpu free, and it asks for 3",
+                                 "hdd has not the label disk=ssd that the pod asks for",
+                                 "away is cordoned: it takes no new pods", "free has room for it now"));
   const Diagnosis diagnosis = Diagnose(page, kNow);
   ASSERT_THAT(diagnosis.waits, SizeIs(5));
   EXPECT_THAT(diagnosis.waits[0], HasSubstr("worker-0 (pod w) waits since"));
   EXPECT_THAT(diagnosis.waits[0], HasSubstr("0/2 nodes are available"));
   EXPECT_THAT(diagnosis.next, HasSubstr("ask for less"));
+  page.why_nodes = ExplainNodes(waiting, {node("hdd", "{}", "")}, {});
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("kubectl label node")) << "more room would not help";
+}
+
+TEST(Diagnose, ShowsWhyPodsAreRefusedBeforeAJobHasAState) {
+  const JobPage page = Page(TfJob(R"({"type":"Created","status":"False","reason":"FailedCreate",)"
+                                  R"("message":"0 of 2 pods exist; exceeded quota: small"})"));
+  EXPECT_EQ(page.job.state, "Creating");
+  const Diagnosis diagnosis = Diagnose(page, kNow);
+  EXPECT_THAT(diagnosis.sentence, HasSubstr("exceeded quota: small"));
+  EXPECT_THAT(diagnosis.next, HasSubstr("change the quota"));
+}
+
+TEST(Diagnose, SaysWhatIsWrongWithAnEditOfARunningJob) {
+  const JobPage page = Page(TfJob(StrCat(
+      kRunning,
+      R"(,{"type":"SpecInvalid","status":"True","reason":"InvalidSpec","message":"spec.x: is odd"})")));
+  EXPECT_EQ(page.job.state, "Running");
+  EXPECT_THAT(Diagnose(page, kNow).sentence, HasSubstr("Its spec is not valid: spec.x: is odd."));
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("kubectl edit tfjob/mnist"));
+}
+
+TEST(Diagnose, NamesTheMemberThatFailedFirst) {
+  constexpr std::string_view failed =
+      R"({"type":"Failed","status":"True","reason":"TFJobFailed","message":"a worker failed"})";
+  const auto ended = [](std::string_view name, std::string_view index, int code, std::string_view at) {
+    return Pod(name, index,
+               StrCat(R"({"phase":"Failed","containerStatuses":[{"name":"tensorflow","state":{"terminated":)",
+                      R"({"exitCode":)", code, R"(,"finishedAt":")", at, R"("}}}]})"));
+  };
+  const JobPage page = Page(TfJob(failed), {ended("a", "0", 1, "1970-01-12T13:46:25Z"),
+                                            ended("b", "1", 3, "1970-01-12T13:46:20Z")});
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("--member worker-1"));
 }
 
 TEST(Diagnose, AdvisesByHowAMemberEnded) {

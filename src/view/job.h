@@ -46,8 +46,10 @@ struct Job {
   std::string state;    // "Running"; "": nobody has looked at it yet
   std::string reason;   // in one word: "BackoffLimitExceeded"
   std::string message;  // in a sentence
-  int ready = 0;        // pods that run or are done
-  int wanted = 0;       // of so many
+  // An edit of its spec that is not valid; the job continues with the spec before it.
+  std::string spec_problem;
+  int ready = 0;   // pods that run or are done
+  int wanted = 0;  // of so many
   std::int64_t restarts = 0;
   absl::Time created = absl::InfinitePast();
   absl::Time started = absl::InfinitePast();
@@ -92,13 +94,20 @@ struct Event {
   std::string message;
 };
 
+// Why a node does not take a pod.
+struct NodeRefusal {
+  enum class Lack : std::uint8_t { kReadiness, kLabel, kRoom, kToleration, kNothing };
+  Lack lack = Lack::kNothing;
+  std::string text;  // "node-0 has 2 of 4 cpu free, and it asks for 3"
+};
+
 // A job with all that is known of it.
 struct JobPage {
   Job job;
   std::vector<Member> members;         // in the order of their names, the newest pod of each
   std::vector<kube::GonePod> history;  // pods that are gone, or were followed by others
   std::vector<Event> events;           // the oldest first
-  std::vector<std::string> why_nodes;  // of a member that finds no node: "node-0: 2 of 4 cpu free, needs 3"
+  std::vector<NodeRefusal> why_nodes;  // of a member that finds no node
 };
 
 // "worker-2" before "worker-10".

@@ -55,7 +55,16 @@ void ParseCustom(Job& job) {
   const Document& status = found == nullptr ? none : *found;
   if (const Array* const conditions = ArrayAt(status, {"conditions"})) {
     for (const Document& condition : *conditions) {
-      if (StringAt(condition, {"status"}) == "True") TakeCondition(condition, job);
+      if (StringAt(condition, {"type"}) == "SpecInvalid") {
+        job.spec_problem = TextAt(condition, {"message"});
+      } else if (StringAt(condition, {"status"}) == "True") {
+        TakeCondition(condition, job);
+      }
+    }
+    // A TFJob is in no state until all its pods exist; its only condition says why they do not.
+    if (job.state.empty() && !conditions->empty()) {
+      TakeCondition(conditions->front(), job);
+      job.state = "Creating";
     }
   }
   if (const std::string_view phase = StringAt(status, {"phase"}); !phase.empty()) job.state = phase;
@@ -229,14 +238,18 @@ std::string Amount(std::string_view resource, std::int64_t milli) {
 // What pods that are not done have of one node, by resource.
 using Taken = std::map<std::string_view, std::int64_t>;
 
-std::string ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode& node, const Taken& taken) {
+NodeRefusal ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode& node, const Taken& taken) {
+  using enum NodeRefusal::Lack;
+  const auto refuse = [&](NodeRefusal::Lack lack, const auto&... text) {
+    return NodeRefusal{.lack = lack, .text = StrCat(node.meta.name, " ", text...)};
+  };
   if (!node.IsReady())
-    return StrCat("is not ready",
+    return refuse(kReadiness, "is not ready",
                   node.ready.reason.empty() ? "" : StrCat(" (", node.ready.reason.view(), ")"));
-  if (node.unschedulable) return "is cordoned: it takes no new pods";
+  if (node.unschedulable) return refuse(kReadiness, "is cordoned: it takes no new pods");
   for (const auto& [key, value] : waiting.node_selector.entries()) {
     if (node.meta.labels.Get(key.view()) != value.view())
-      return StrCat("has not the label ", key.view(), "=", value.view(), " that the pod asks for");
+      return refuse(kLabel, "has not the label ", key.view(), "=", value.view(), " that the pod asks for");
   }
   for (const kube::ResourceAmount& wanted : waiting.requests) {
     if (wanted.milli == 0) continue;
@@ -244,16 +257,16 @@ std::string ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode
     const auto found = taken.find(wanted.name.view());
     const std::int64_t left = all - (found == taken.end() ? 0 : found->second);
     if (wanted.milli <= left) continue;
-    return StrCat("has ", Amount(wanted.name.view(), std::max<std::int64_t>(left, 0)), " of ",
+    return refuse(kRoom, "has ", Amount(wanted.name.view(), std::max<std::int64_t>(left, 0)), " of ",
                   Amount(wanted.name.view(), all), " ", wanted.name.view(), " free, and it asks for ",
                   Amount(wanted.name.view(), wanted.milli));
   }
   for (const kube::Taint& taint : node.taints) {
     if (taint.effect.view() != "PreferNoSchedule")
-      return StrCat("has the taint ", taint.key.view(), taint.value.empty() ? "" : "=", taint.value.view(),
-                    ":", taint.effect.view(), ", unless it tolerates that");
+      return refuse(kToleration, "has the taint ", taint.key.view(), taint.value.empty() ? "" : "=",
+                    taint.value.view(), ":", taint.effect.view(), ", unless it tolerates that");
   }
-  return "has room for it now";
+  return refuse(kNothing, "has room for it now");
 }
 
 }  // namespace
@@ -362,7 +375,7 @@ Event ParseEvent(const Document& event) {
   return out;
 }
 
-std::vector<std::string> ExplainNodes(const kube::CompactPod& waiting,
+std::vector<NodeRefusal> ExplainNodes(const kube::CompactPod& waiting,
                                       const std::vector<kube::CompactNode>& nodes,
                                       const std::vector<kube::CompactPod>& pods) {
   std::map<std::string_view, Taken> taken;
@@ -371,10 +384,10 @@ std::vector<std::string> ExplainNodes(const kube::CompactPod& waiting,
     Taken& of_node = taken[pod.node.view()];
     for (const kube::ResourceAmount& amount : pod.requests) of_node[amount.name.view()] += amount.milli;
   }
-  std::vector<std::string> out;
+  std::vector<NodeRefusal> out;
   out.reserve(nodes.size());
   for (const kube::CompactNode& node : nodes)
-    out.push_back(StrCat(node.meta.name, " ", ExplainNode(waiting, node, taken[node.meta.name])));
+    out.push_back(ExplainNode(waiting, node, taken[node.meta.name]));
   return out;
 }
 

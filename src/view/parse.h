@@ -30,7 +30,7 @@ Places PutInPlace(Kind kind, const std::vector<kube::CompactPod>& pods);
 Event ParseEvent(const Document& event);
 
 // What keeps each node from taking a pod that asks for so much; all pods of the cluster say what is free.
-std::vector<std::string> ExplainNodes(const kube::CompactPod& waiting,
+std::vector<NodeRefusal> ExplainNodes(const kube::CompactPod& waiting,
                                       const std::vector<kube::CompactNode>& nodes,
                                       const std::vector<kube::CompactPod>& pods);
 

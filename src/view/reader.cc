@@ -14,7 +14,7 @@
 namespace trainyard::view {
 namespace {
 
-constexpr std::size_t kMostEvents = 100;
+constexpr std::size_t kMostEventsRead = 100;
 constexpr std::size_t kMostExplained = 20;  // nodes
 
 std::string ObjectName(const KindFacts& facts, std::string_view job) {
@@ -240,8 +240,9 @@ void AddEvents(kube::Api& api, const std::vector<kube::CompactPod>& pods, JobPag
           (page.job.kind == Kind::kElastic && event.object == StrCat("pod/", page.job.name, "-master")))
         page.events.push_back(std::move(event));
     }
-    if (page.events.size() > kMostEvents)
-      page.events.erase(page.events.begin(), page.events.end() - static_cast<std::ptrdiff_t>(kMostEvents));
+    if (page.events.size() > kMostEventsRead)
+      page.events.erase(page.events.begin(),
+                        page.events.end() - static_cast<std::ptrdiff_t>(kMostEventsRead));
   }
 }
 
@@ -260,7 +261,7 @@ void ExplainWaiting(kube::Api& api, const std::vector<kube::CompactPod>& pods, J
     if (page.why_nodes.size() > kMostExplained) {
       const std::size_t more = page.why_nodes.size() - kMostExplained;
       page.why_nodes.resize(kMostExplained);
-      page.why_nodes.push_back(StrCat("and ", more, " other nodes"));
+      page.why_nodes.push_back({.text = StrCat("and ", more, " other nodes")});
     }
   }
 }

@@ -97,10 +97,10 @@ class Defects(AiOperatorCase):
         self.cluster.kubectl("delete", "aitj", "d02-there", "-n", "d02-other")
 
     def test_03_a_malformed_job_does_not_end_the_operator(self):
-        self.submit(aijob("d03-null", {"trainer": None}), aijob("d03-negative", {"pserver": {**role("exit 0"), "replicas": -1}}),
+        self.submit(aijob("d03-null", {"trainer": None}), aijob("d03-code", {"pserver": role("exit 0")}, restartingExitCode="256"),
                     aijob("d03-none", {}), aijob("d03-gone", {"trainer": role(self.behind("d03")), "pserver": role(FOREVER)}))
         first = self.start().await_ready()
-        for name in ("d03-null", "d03-negative", "d03-none"):
+        for name in ("d03-null", "d03-code", "d03-none"):
             self.assertEqual(current(self.await_phase(name, "Failed"))["reason"], "InvalidSpec")
         self.await_phase("d03-gone", "Running")
         self.patch("d03-gone", {"replicaSpecs": {"pserver": None}})
@@ -170,23 +170,23 @@ class Defects(AiOperatorCase):
 
     def test_07_healthy_members_have_their_grace_when_a_node_fails(self):
         self.start()
-        path = os.path.join(self.folder, "d07.saved")
-        saves = "trap 'sleep 0.5; echo saved >> %s; exit 0' TERM; %s" % (path, self.behind("d07"))
         victims = {"Replica": "node-4", "All": "node-3"}
         for scope, victim in victims.items():
             name = "d07-" + scope.lower()
+            saves = "trap 'sleep 0.5; echo saved >> %s; exit 0' TERM; %s" % (os.path.join(self.folder, name), self.behind("d07"))
             place = self.first_on(victim)
             place["affinity"]["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [
                 {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"TrainingJobName": name}}}]}
             self.submit(aijob(name, {"trainer": role(saves, 2, "OnNodeFail", restartScope=scope,
-                                                     pod={**place, "terminationGracePeriodSeconds": 20})}))
-        for scope, count in (("Replica", 1), ("All", 2)):
+                                                     pod={**place, "terminationGracePeriodSeconds": 8})}))
+        for scope, victim in victims.items():
             name = "d07-" + scope.lower()
             self.await_phase(name, "Running")
-            self.assertIn(victims[scope], {pod["spec"]["nodeName"] for pod in self.pods_of(name).values()})
-            self.node("kill", victims[scope])
+            self.assertIn(victim, {pod["spec"]["nodeName"] for pod in self.pods_of(name).values()})
+            self.node("kill", victim)
+        for name in ("d07-replica", "d07-all"):
             self.await_restarted(name, trainer=1)
-            self.assertEqual(self.lines("d07.saved"), ["saved"] * count)
+            self.assertEqual(self.lines(name), ["saved"])
         self.open_gate("d07")
         self.await_end("Succeed", "d07-replica", "d07-all")
         for node in victims.values():
@@ -280,12 +280,14 @@ class Defects(AiOperatorCase):
     def test_12_what_is_not_valid_is_told_at_once(self):
         self.start()
         self.submit(aijob("d" * 60, {"trainer": role("exit 0")}),
-                    aijob("d12-policy", {"trainer": role("exit 0", policy="Sometimes")}),
-                    aijob("d12-scope", {"trainer": role("exit 0", restartScope="Galaxy")}))
-        for name, field in (("d" * 60, "metadata.name"), ("d12-policy", "spec.replicaSpecs.trainer.restartPolicy"),
-                            ("d12-scope", "spec.replicaSpecs.trainer.restartScope")):
+                    aijob("d12-code", {"trainer": role("exit 0")}, restartingExitCode="never"))
+        for name, field in (("d" * 60, "metadata.name"), ("d12-code", "spec.restartingExitCode")):
             self.assertEqual(current(self.await_phase(name, "Failed"))["message"].split(":")[0], field)
             self.assertEqual(self.made(name), {})
+        for field, value in (("restartPolicy", "Sometimes"), ("restartScope", "Galaxy")):
+            job = aijob("d12-refused", {"trainer": {**role("exit 0"), field: value}})
+            done = self.kubectl("create", "-f", "-", stdin=json.dumps(job), check=False)
+            self.assertIn("spec.replicaSpecs.trainer.%s: Unsupported value" % field, done.stderr)
 
     def test_13_names_in_variables_resolve_conditions_are_bounded_and_services_go(self):
         self.start()

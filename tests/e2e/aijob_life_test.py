@@ -47,6 +47,12 @@ def python(program):
     return {"command": ["/usr/bin/python3", "-c", program]}
 
 
+def spelled(variables):
+    """The same variables as the original design spells them: the last word in mixed case."""
+    heads = {name: name.rpartition("_") for name in variables if not name.endswith(("NAMESPACE", "RESTARTCOUNT"))}
+    return {head + "_" + last.capitalize(): variables[name] for name, (head, _, last) in heads.items()}
+
+
 class Pods(AiJobCase):
     def printed(self, pod, container="aitj-main"):
         """What the process of a container prints."""
@@ -119,7 +125,8 @@ class Pods(AiJobCase):
                                       ("my-trainer-1", "before", {**trainer, "TRAININGJOB_PORTS": ""}),
                                       ("pserver-0", "aitj-main", {**server, "TRAININGJOB_PORTS": ""})):
             with self.subTest(which, container=container):
-                self.assertEqual(self.printed(pods[which], container), {**everybody, **own})
+                told = {**everybody, **own}
+                self.assertEqual(self.printed(pods[which], container), {**told, **spelled(told)})
 
     def test_find_each_other_by_the_names_that_they_are_told(self):
         server = role("", 2, container={**python(PEER), "ports": [{"name": "aitj-7777", "containerPort": 7777}]},

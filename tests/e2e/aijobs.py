@@ -2,6 +2,7 @@
 
 import jobs
 from cases import eventually
+from cluster import PATIENCE
 from jobs import FOREVER, ROOT, current, owner, seconds, version  # also for those who import them from here
 from tfjob_operators import OperatorCase
 
@@ -77,7 +78,7 @@ class AiJobCase(jobs.JobCase):
                 count[self.seat(pod)] = count.get(self.seat(pod), 0) + 1
         return count
 
-    def await_phase(self, name, phase, within=30):
+    def await_phase(self, name, phase, within=PATIENCE):
         return self.await_state(name, phase, within)
 
     def await_restarted(self, name, **counts):

@@ -53,6 +53,12 @@ class CheckLayers(unittest.TestCase):
         done = self.check("kv/etcd/a.cc", "#include <grpcpp/grpcpp.h>\n")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_refuses_secrets_that_are_not_of_the_one_function(self):
+        done = self.check("launch/a.cc", "std::string token = IdSource::Random().Suffix(8);\n")
+        self.assertIn("secrets come from NewToken()", done.stderr)
+        done = self.check("launch/b.cc", "#include <sys/random.h>\n")
+        self.assertIn("sys/random.h may be included only in base/access.cc", done.stderr)
+
     def test_refuses_a_folder_without_a_line(self):
         done = self.check("util/a.cc", "")
         self.assertEqual(done.returncode, 1)

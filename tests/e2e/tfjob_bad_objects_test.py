@@ -7,7 +7,7 @@ import json
 
 import cases
 from cases import eventually
-from tfjobs import JobCase, current, role, tfjob
+from tfjobs import FOREVER, JobCase, current, role, tfjob
 
 SPECS = "spec.tfReplicaSpecs"
 CONTAINERS = SPECS + ".Worker.template.spec.containers"
@@ -63,9 +63,16 @@ def bad_jobs():
     ]
 
 
+# What the schema of the kind excludes, so that no operator sees it.
+REFUSED = {"negative", "too-many", "odd-restart", "odd-clean", "odd-success", "negative-limit", "negative-deadline", "negative-ttl"}
+
+
 class BadObjects(JobCase):
+    def test_are_refused_by_the_server_with_the_field_where_a_schema_can_say_it(self):
+        self.assert_refused((job, told) for job, told in bad_jobs() if job["metadata"]["name"] in REFUSED)
+
     def test_are_told_the_field_that_is_wrong_while_a_good_one_beside_them_succeeds(self):
-        bad = bad_jobs()
+        bad = [(job, told) for job, told in bad_jobs() if job["metadata"]["name"] not in REFUSED]
         half = len(bad) // 2
         self.submit(*(job for job, _ in bad[:half]), tfjob("good", worker()), *(job for job, _ in bad[half:]))
         self.await_state("good", "Succeeded")
@@ -99,14 +106,32 @@ class BadObjects(JobCase):
                 self.assertEqual(done.returncode, 1, done.stdout)
                 self.assertIn("spec.", done.stderr)
 
-    def test_that_become_so_while_they_run_fail_and_leave_nothing(self):
-        slow = role("trap '' TERM; " + self.behind("never"), 2, terminationGracePeriodSeconds=3)  # it is looked at while it ends
-        self.submit(tfjob("turns-bad", {"Worker": slow}))
-        self.await_running("turns-bad", "worker-0", "worker-1")
-        self.patch("turns-bad", {"tfReplicaSpecs": {"Worker": {"replicas": -3}}})
-        held = current(self.await_state("turns-bad", "Failed"))
-        self.assertEqual((held["reason"], held["message"].split(":")[0]), ("InvalidSpec", SPECS + ".Worker.replicas"))
-        eventually(lambda: self.pods_of("turns-bad") == {} and self.services_of("turns-bad") == {}, "its pods to go")
+    def test_that_become_so_while_they_run_continue_with_their_last_valid_spec(self):
+        self.submit(tfjob("turns-bad", {"Chief": role(self.behind("turns-bad"), policy="ExitCode"), "Worker": role(FOREVER, 2, "ExitCode")}))
+        pods = self.await_running("turns-bad", "chief-0", "worker-0", "worker-1")
+        self.await_state("turns-bad", "Running")
+        done = self.kubectl("patch", "tfj", "turns-bad", "--type=merge", "-p", '{"spec": {"cleanPodPolicy": "Al"}}', check=False)
+        self.assertIn('spec.cleanPodPolicy: Unsupported value: "Al"', done.stderr)
+        for size, told in (("chief=2", "there can be only one chief, not 2"), ("worker=-1", "'worker=-1' is no size")):
+            done = self.cluster.run("scale", "tfj/turns-bad", size, "-n", self.namespace)
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            self.assertIn(told, done.stderr)
+        self.assertIsNone(self.condition("turns-bad", "SpecInvalid"))
+        self.patch("turns-bad", {"tfReplicaSpecs": {"Chief": {"replicas": 2}}})
+        told = eventually(lambda: self.condition("turns-bad", "SpecInvalid"), "it to say what is wrong")
+        self.assertEqual((told["status"], told["reason"]), ("True", "InvalidSpec"))
+        self.assertEqual(told["message"].split(";")[0], SPECS + ".Chief.replicas: there can be only one chief, not 2")
+        self.await_told("turns-bad", "Warning", "SpecInvalid", "there can be only one chief")
+        why = self.cluster.run("why", "tfj/turns-bad", "-n", self.namespace).stdout
+        self.assertIn("there can be only one chief, not 2", why)
+        self.kubectl("delete", "pod", pods["worker-1"]["metadata"]["name"], "--grace-period=0", "--force")
+        self.await_another("turns-bad", "worker-1", pods["worker-1"])
+        self.assertEqual(self.pods_of("turns-bad")["chief-0"]["metadata"]["uid"], pods["chief-0"]["metadata"]["uid"])
+        self.patch("turns-bad", {"tfReplicaSpecs": {"Chief": {"replicas": 1}}})
+        eventually(lambda: self.condition("turns-bad", "SpecInvalid") is None, "the condition to go")
+        self.assertNotIn("lastValidSpec", self.job("turns-bad")["status"])
+        self.open_gate("turns-bad")
+        self.await_state("turns-bad", "Succeeded")
 
     def test_with_the_longest_name_that_fits_work(self):
         name = "l" * (63 - len("-worker-0-12345"))

@@ -92,8 +92,8 @@ class Deleted(JobCase):
         self.await_state("done", "Succeeded")
         # Nor is any of a job that has ended, whatever is asked of it; tearDown() looks at all pods that were made.
         self.kubectl("delete", "pods", "-l", "tf_job_name=done")
-        for replicas in (5, -1):
-            self.patch("done", {"tfReplicaSpecs": {"Worker": {"replicas": replicas}}, "suspend": True})
+        for edit in ({"Worker": {"replicas": 5}}, {"Worker": {"replicas": 0}}):  # the second one is not valid: nobody can end the job
+            self.patch("done", {"tfReplicaSpecs": edit, "suspend": True})
             eventually(lambda: self.job("done")["status"]["observedGeneration"] == self.job("done")["metadata"]["generation"],
                        "the change to be seen")
             self.assertEqual(self.state("done"), "Succeeded")

@@ -91,10 +91,11 @@ class Pods(JobCase):
         self.assertEqual(pods["ps-0"]["spec"]["containers"][0]["ports"],
                          [{**p, "protocol": "TCP"} for p in port["ports"]])
 
-    def test_that_are_alone_get_no_tf_config(self):
-        self.submit(tfjob("alone", {"Worker": role('echo "${TF_CONFIG-none}"; exit 0', policy="Never")}))
+    def test_that_are_alone_get_a_tf_config_too(self):
+        self.submit(tfjob("alone", {"Worker": role('echo "$TF_CONFIG"; exit 0', policy="Never")}))
         self.await_state("alone", "Succeeded")
-        self.assertEqual(self.logs(self.pods_of("alone")["worker-0"]), "none\n")
+        config = json.loads(self.logs(self.pods_of("alone")["worker-0"]))
+        self.assertEqual((len(config["cluster"]["worker"]), config["task"]), (1, {"type": "worker", "index": 0}))
 
     def test_keep_what_the_user_has_written(self):
         """Arguments, variables, labels, annotations and other containers; only the restart policy is the job's."""

@@ -27,13 +27,6 @@ std::optional<double> ParseSeconds(std::string_view text) {
   return value;
 }
 
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return text;
-}
-
 struct Pod {
   int node = -1;          // none yet
   double ready = kNever;  // when it begins to work
@@ -247,7 +240,7 @@ absl::StatusOr<std::vector<ReplayJob>> ParseReplayJobs(std::string_view csv) {
   bool first = true;
   for (const std::string_view raw : Split(csv, '\n')) {
     ++number;
-    const std::string_view line = Trim(raw);
+    const std::string_view line = Trimmed(raw);
     if (line.empty() || line.front() == '#') continue;
     const bool is_first = std::exchange(first, false);
     if (is_first && line.starts_with("arrival")) continue;
@@ -256,10 +249,10 @@ absl::StatusOr<std::vector<ReplayJob>> ParseReplayJobs(std::string_view csv) {
       return absl::InvalidArgumentError(StrCat("line ", number, ": ", what));
     };
     if (fields.size() != 4) return wrong("a job has four fields: arrival, min, max, work");
-    const auto arrival = ParseSeconds(Trim(fields[0]));
-    const auto least = ParseNumber<int>(Trim(fields[1]));
-    const auto most = ParseNumber<int>(Trim(fields[2]));
-    const auto work = ParseSeconds(Trim(fields[3]));
+    const auto arrival = ParseSeconds(Trimmed(fields[0]));
+    const auto least = ParseNumber<int>(Trimmed(fields[1]));
+    const auto most = ParseNumber<int>(Trimmed(fields[2]));
+    const auto work = ParseSeconds(Trimmed(fields[3]));
     if (!arrival || *arrival > kMostSeconds) return wrong("the arrival is no number of seconds up to 1e9");
     if (!least || *least < 1) return wrong("the min is no number of pods");
     if (!most || *most < *least) return wrong("the max is no number of pods, or is below the min");

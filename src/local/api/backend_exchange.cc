@@ -44,13 +44,13 @@ std::string Hex(std::size_t number) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number, 16).ptr};
 }
 
-struct SocketAddress {
+struct BackendAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
 };
 
-absl::StatusOr<SocketAddress> AddressOf(const ProxyBackend& backend) {
-  SocketAddress address;
+absl::StatusOr<BackendAddress> AddressOf(const ProxyBackend& backend) {
+  BackendAddress address;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
   if (::inet_pton(AF_INET, backend.ip.c_str(), &v4->sin_addr) == 1) {
@@ -109,7 +109,7 @@ void BackendExchange::Start(std::function<void()> over) {
 }
 
 absl::Status BackendExchange::Connect() {
-  TY_ASSIGN_OR_RETURN(const SocketAddress address, AddressOf(request_.backend));
+  TY_ASSIGN_OR_RETURN(const BackendAddress address, AddressOf(request_.backend));
   Fd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return absl::ResourceExhaustedError(StrCat("socket: ", Reason(errno)));
   const int on = 1;

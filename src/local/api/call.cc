@@ -16,12 +16,6 @@ constexpr std::size_t kMaxManagerName = 128;
 constexpr std::string_view kReadable =
     "application/json, application/yaml, application/json;as=Table;g=meta.k8s.io;v=v1";
 
-std::string_view Trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // "application/json;as=Table;v=v1;g=meta.k8s.io" by its parts.
 struct MediaType {
   std::string_view type;

@@ -12,7 +12,7 @@ namespace {
 
 // The Kubernetes release whose API this is, as far as it goes; clients warn when theirs is far from it.
 
-Array Texts(const auto& texts) {
+Array TextArray(const auto& texts) {
   Array array;
   for (const auto& text : texts) array.emplace_back(boost::json::string_view(text.data(), text.size()));
   return array;
@@ -67,10 +67,10 @@ Object ResourceEntry(const ResourceInfo& resource, std::string_view subresource,
                {"singularName", subresource.empty() ? resource.singular : ""},
                {"namespaced", resource.namespaced},
                {"kind", kind},
-               {"verbs", Texts(verbs)}};
+               {"verbs", TextArray(verbs)}};
   if (!subresource.empty()) return entry;
-  if (!resource.short_names.empty()) entry["shortNames"] = Texts(resource.short_names);
-  if (!resource.categories.empty()) entry["categories"] = Texts(resource.categories);
+  if (!resource.short_names.empty()) entry["shortNames"] = TextArray(resource.short_names);
+  if (!resource.categories.empty()) entry["categories"] = TextArray(resource.categories);
   return entry;
 }
 

@@ -95,6 +95,12 @@ kube::ApiError TooLargeResourceVersion(std::int64_t asked, std::int64_t newest) 
           .retry_after = absl::Seconds(1)};
 }
 
+kube::ApiError TooLarge() {
+  return {.code = 413,
+          .reason = "RequestEntityTooLarge",
+          .message = "the object is too large for the store, which takes 1.5 MiB of one; make it smaller"};
+}
+
 kube::ApiError FromStore(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -105,10 +111,7 @@ kube::ApiError FromStore(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:
       return {.code = 507, .reason = "InsufficientStorage", .message = std::string(Message(status))};
     case absl::StatusCode::kInvalidArgument:
-      return {
-          .code = 413,
-          .reason = "RequestEntityTooLarge",
-          .message = "the object is too large for the store, which takes 1.5 MiB of one; make it smaller"};
+      return TooLarge();
     default:
       return {
           .code = 500, .reason = "InternalError", .message = StrCat("the store failed: ", Message(status))};

@@ -25,6 +25,8 @@ kube::ApiError UnsupportedMediaType(std::string_view got, std::string_view suppo
 kube::ApiError NotAcceptable(std::string_view supported);
 kube::ApiError TooLargeResourceVersion(std::int64_t asked, std::int64_t newest);
 
+// The object, perhaps only with its defaults, is larger than the store takes.
+kube::ApiError TooLarge();
 // What the store could not do, as an answer: 503 to be tried again, 507 when the disk is full, 500 else.
 kube::ApiError FromStore(const absl::Status& status);
 

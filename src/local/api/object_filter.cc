@@ -34,7 +34,7 @@ Scratch& ThreadScratch() {
 
 // The value at "spec.nodeName" as text; "" if it is missing, the number or word as it is written if it is no
 // text.
-std::string FieldText(ondemand::document& document, std::string_view field) {
+std::string FieldTextOf(ondemand::document& document, std::string_view field) {
   document.rewind();
   ondemand::value value;
   bool first = true;
@@ -138,7 +138,7 @@ bool ObjectFilter::FieldsMatch(std::string_view stored) const {
   if (scratch.parser.iterate(Padded(stored, scratch.room)).get(document)) return false;
   std::string value;
   return fields_.Matches([&](std::string_view field) -> std::optional<std::string_view> {
-    value = FieldText(document, field == "source" ? "source.component" : field);
+    value = FieldTextOf(document, field == "source" ? "source.component" : field);
     // An unset boolean is what it is when it is left out.
     if (value.empty() && (field == "spec.unschedulable" || field == "spec.hostNetwork")) value = "false";
     return value;

@@ -184,7 +184,7 @@ absl::Status Normalize(const WriteContext& context, Document& object, std::vecto
   if (context.validation == FieldValidation::kWarn) {
     for (const std::string& field : unknown) warnings.push_back(StrCat("unknown field \"", field, "\""));
   }
-  ApplyDefaults(*context.version.schema, object);
+  if (!ApplyDefaults(*context.version.schema, object)) return kube::ToStatus(TooLarge());
   // Before what a kind fills in by itself, which does not look at what it finds in its place.
   TY_RETURN_IF_ERROR(CheckFieldTypes(context, Validate(*context.version.schema, object)));
   DropEmptyMetadata(MakeObjectAt(object, {"metadata"}));

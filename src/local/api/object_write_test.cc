@@ -9,7 +9,7 @@ namespace {
 
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
-Document Json(std::string_view text) { return *ParseJson(text); }
+Document ParsedObject(std::string_view text) { return *ParseJson(text); }
 
 const ResourceInfo& Built(std::string_view plural) {
   static const auto table = ResourceTable::BuiltIn();
@@ -24,12 +24,12 @@ WriteContext Context(const ResourceInfo& resource) {
   return {.resource = resource, .version = resource.versions.front(), .now = kNow, .manager = "test"};
 }
 
-int CodeOf(const absl::Status& status) {
+int WriteCodeOf(const absl::Status& status) {
   return kube::ToApiError(status).value_or(kube::ApiError{.code = 0}).code;
 }
 
 Document NewConfig(std::string_view body = R"({"metadata":{"name":"c"},"data":{"a":"1"}})") {
-  auto made = PrepareCreate(Context(Built("configmaps")), Json(body),
+  auto made = PrepareCreate(Context(Built("configmaps")), ParsedObject(body),
                             {.ns = "ns", .uid = "u-1", .name_suffix = "abcde"});
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? std::move(made->object) : Document(Object());
@@ -53,8 +53,8 @@ TEST(PrepareCreate, PutsASuffixBehindALongGeneratedName) {
 TEST(PrepareCreate, RefusesMetadataOfTheWrongType) {
   for (const char* body : {R"({"metadata":[]})", R"({"metadata":{"name":5}})", R"([])",
                            R"({"kind":"Secret","metadata":{"name":"c"}})"}) {
-    const auto made = PrepareCreate(Context(Built("configmaps")), Json(body), {.ns = "ns"});
-    EXPECT_EQ(CodeOf(made.status()), 400) << body;
+    const auto made = PrepareCreate(Context(Built("configmaps")), ParsedObject(body), {.ns = "ns"});
+    EXPECT_EQ(WriteCodeOf(made.status()), 400) << body;
   }
 }
 
@@ -62,7 +62,7 @@ TEST(PrepareUpdate, PutsBackWhatIsNotTheClients) {
   const Document live = NewConfig();
   const auto changed = PrepareUpdate(
       Context(Built("configmaps")), live,
-      Json(R"({"metadata":{"creationTimestamp":null,"labels":{"a":"b"}},"data":{"a":"2"}})"), "");
+      ParsedObject(R"({"metadata":{"creationTimestamp":null,"labels":{"a":"b"}},"data":{"a":"2"}})"), "");
   ASSERT_TRUE(changed.ok()) << changed.status();
   EXPECT_EQ(StringAt(changed->object, {"metadata", "name"}), "c");
   EXPECT_EQ(StringAt(changed->object, {"metadata", "uid"}), "u-1");
@@ -73,7 +73,7 @@ TEST(PrepareUpdate, PutsBackWhatIsNotTheClients) {
 TEST(PrepareUpdate, LeavesOutWhatIsEmptyInTheMetadata) {
   const auto changed = PrepareUpdate(
       Context(Built("configmaps")), NewConfig(R"({"metadata":{"name":"c","labels":{"a":"b"}}})"),
-      Json(R"({"metadata":{"name":"c","labels":{},"finalizers":[],"annotations":null}})"), "");
+      ParsedObject(R"({"metadata":{"name":"c","labels":{},"finalizers":[],"annotations":null}})"), "");
   ASSERT_TRUE(changed.ok()) << changed.status();
   for (const char* field : {"labels", "finalizers", "annotations"}) {
     EXPECT_EQ(Find(changed->object, {"metadata", field}), nullptr) << field;
@@ -186,7 +186,7 @@ TEST(DecideDelete, GivesGraceToWhatRunsAndWaitsForFinalizers) {
   };
   for (const DeleteCase& c : cases) {
     SCOPED_TRACE(c.name);
-    const auto decision = DecideDelete(Built(c.plural), Json(c.live), c.terms, kNow);
+    const auto decision = DecideDelete(Built(c.plural), ParsedObject(c.live), c.terms, kNow);
     ASSERT_TRUE(decision.ok()) << decision.status();
     EXPECT_EQ(decision->verdict, c.verdict);
     if (c.verdict == DeleteVerdict::kRemove) continue;
@@ -197,15 +197,16 @@ TEST(DecideDelete, GivesGraceToWhatRunsAndWaitsForFinalizers) {
 }
 
 TEST(DecideDelete, HoldsPreconditions) {
-  const Document live = Json(R"({"metadata":{"name":"x","uid":"u","resourceVersion":"5"}})");
-  EXPECT_EQ(CodeOf(DecideDelete(Built("configmaps"), live, {.uid = "other"}, kNow).status()), 409);
-  EXPECT_EQ(CodeOf(DecideDelete(Built("configmaps"), live, {.resource_version = "4"}, kNow).status()), 409);
+  const Document live = ParsedObject(R"({"metadata":{"name":"x","uid":"u","resourceVersion":"5"}})");
+  EXPECT_EQ(WriteCodeOf(DecideDelete(Built("configmaps"), live, {.uid = "other"}, kNow).status()), 409);
+  EXPECT_EQ(WriteCodeOf(DecideDelete(Built("configmaps"), live, {.resource_version = "4"}, kNow).status()),
+            409);
   EXPECT_TRUE(DecideDelete(Built("configmaps"), live, {.uid = "u", .resource_version = "5"}, kNow).ok());
 }
 
 TEST(ParseDeleteTerms, TakesTheBodyAndTheQuery) {
   const Document body =
-      Json(R"({"gracePeriodSeconds":4,"propagationPolicy":"Orphan","preconditions":{"uid":"u"}})");
+      ParsedObject(R"({"gracePeriodSeconds":4,"propagationPolicy":"Orphan","preconditions":{"uid":"u"}})");
   auto terms = ParseDeleteTerms(&body, "", "", "");
   ASSERT_TRUE(terms.ok());
   EXPECT_EQ(terms->grace_seconds, 4);
@@ -213,9 +214,9 @@ TEST(ParseDeleteTerms, TakesTheBodyAndTheQuery) {
   EXPECT_EQ(terms->uid, "u");
   EXPECT_EQ(ParseDeleteTerms(&body, "9", "Foreground", "")->propagation, "Foreground");
   EXPECT_EQ(ParseDeleteTerms(nullptr, "", "", "true")->propagation, "Orphan");
-  EXPECT_EQ(CodeOf(ParseDeleteTerms(nullptr, "x", "", "").status()), 400);
-  EXPECT_EQ(CodeOf(ParseDeleteTerms(nullptr, "-1", "", "").status()), 400);
-  EXPECT_EQ(CodeOf(ParseDeleteTerms(nullptr, "", "Sideways", "").status()), 422);
+  EXPECT_EQ(WriteCodeOf(ParseDeleteTerms(nullptr, "x", "", "").status()), 400);
+  EXPECT_EQ(WriteCodeOf(ParseDeleteTerms(nullptr, "-1", "", "").status()), 400);
+  EXPECT_EQ(WriteCodeOf(ParseDeleteTerms(nullptr, "", "Sideways", "").status()), 422);
 }
 
 }  // namespace

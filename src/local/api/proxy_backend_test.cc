@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Document Json(std::string_view text) { return ParseJson(text).value(); }
+Document JsonAnswer(std::string_view text) { return ParseJson(text).value(); }
 
 constexpr std::string_view kEndpoints = R"({"metadata":{"name":"web"},"subsets":[
     {"addresses":[{"ip":"127.0.0.5","targetRef":{"namespace":"ns","name":"a"}},
@@ -25,7 +25,7 @@ constexpr std::string_view kEndpoints = R"({"metadata":{"name":"web"},"subsets":
     {"addresses":[{"ip":"127.0.0.8"}],"ports":[{"name":"http","port":8081}]}]})";
 
 TEST(ProxyBackend, FindsThePortOfAServiceByItsNumber) {
-  const Document service = Json(R"({"metadata":{"name":"web"},"spec":{"ports":[
+  const Document service = JsonAnswer(R"({"metadata":{"name":"web"},"spec":{"ports":[
       {"name":"http","port":80},{"name":"other","port":90}]}})");
   EXPECT_EQ(*PortName(service, "90"), "other");
   EXPECT_EQ(*PortName(service, "http"), "http") << "a name is its own";
@@ -36,23 +36,23 @@ TEST(ProxyBackend, FindsThePortOfAServiceByItsNumber) {
 }
 
 TEST(ProxyBackend, ListsTheReadyAddressesOfThePort) {
-  EXPECT_THAT(CandidatesOf(Json(kEndpoints), "http"),
+  EXPECT_THAT(CandidatesOf(JsonAnswer(kEndpoints), "http"),
               ElementsAre(ProxyCandidate{{"127.0.0.5", 8080}, "ns", "a"},
                           ProxyCandidate{{"127.0.0.6", 8080}, "ns", "b"},
                           ProxyCandidate{{"127.0.0.8", 8081}, "", ""}));
-  EXPECT_THAT(CandidatesOf(Json(kEndpoints), "other"),
+  EXPECT_THAT(CandidatesOf(JsonAnswer(kEndpoints), "other"),
               ElementsAre(ProxyCandidate{{"127.0.0.5", 9090}, "ns", "a"},
                           ProxyCandidate{{"127.0.0.6", 9090}, "ns", "b"}));
-  EXPECT_TRUE(CandidatesOf(Json(kEndpoints), "").empty()) << "a port with a name is asked for by it";
-  EXPECT_TRUE(CandidatesOf(Json("{}"), "http").empty());
+  EXPECT_TRUE(CandidatesOf(JsonAnswer(kEndpoints), "").empty()) << "a port with a name is asked for by it";
+  EXPECT_TRUE(CandidatesOf(JsonAnswer("{}"), "http").empty());
 }
 
 TEST(ProxyBackend, ChoosesThePortOfAPod) {
-  const Document pod = Json(R"({"spec":{"containers":[{"name":"a"},
+  const Document pod = JsonAnswer(R"({"spec":{"containers":[{"name":"a"},
       {"name":"b","ports":[{"containerPort":7000},{"containerPort":7001}]}]}})");
   EXPECT_EQ(*PodPort(pod, "8080"), 8080);
   EXPECT_EQ(*PodPort(pod, ""), 7000);
-  EXPECT_EQ(*PodPort(Json(R"({"spec":{"containers":[{"name":"a"}]}})"), ""), 80);
+  EXPECT_EQ(*PodPort(JsonAnswer(R"({"spec":{"containers":[{"name":"a"}]}})"), ""), 80);
   for (const char* wrong : {"http", "0", "65536", "-1", "80x"}) {
     EXPECT_EQ(kube::ToApiError(PodPort(pod, wrong).status())->code, 400) << wrong;
   }
@@ -61,7 +61,7 @@ TEST(ProxyBackend, ChoosesThePortOfAPod) {
 class FindBackends : public testing::Test {
  protected:
   void Put(std::string_view plural, std::string_view name, std::string_view json) {
-    ASSERT_TRUE(store_->Put(StoreKey("", plural, "ns", name), EncodeStored(Json(json))).ok());
+    ASSERT_TRUE(store_->Put(StoreKey("", plural, "ns", name), EncodeStored(JsonAnswer(json))).ok());
   }
   void PutPod(std::string_view name, std::string_view ip) {
     Put("pods", name,

@@ -23,12 +23,6 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
   return std::ranges::any_of(names, [name](std::string_view one) { return SameName(name, one); });
 }
 
-std::string_view Trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
-
 std::string_view Value(const HttpHeaders& headers, std::string_view name) {
   const auto found = std::ranges::find_if(headers, [&](const auto& h) { return SameName(h.first, name); });
   return found == headers.end() ? std::string_view() : std::string_view(found->second);

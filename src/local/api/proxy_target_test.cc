@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::string_view kServices = "/api/v1/namespaces/ns/services/";
 
-std::string Shown(std::string_view target) {
+std::string ShownTarget(std::string_view target) {
   const auto parsed = ParseProxyTarget(target);
   if (!parsed.ok()) return StrCat("error: ", Message(parsed.status()));
   if (!*parsed) return "none";
   const ProxyTarget& t = **parsed;
   return StrCat(t.plural, " ", t.ns, " ", t.scheme, "|", t.name, "|", t.port, " ", t.path, t.query);
 }
-std::string OfService(std::string_view rest) { return Shown(StrCat(kServices, rest)); }
+std::string OfService(std::string_view rest) { return ShownTarget(StrCat(kServices, rest)); }
 
 TEST(ProxyTarget, ReadsServiceAndPortInEveryForm) {
   EXPECT_EQ(OfService("web/proxy/"), "services ns |web| /");
@@ -27,7 +27,7 @@ TEST(ProxyTarget, ReadsServiceAndPortInEveryForm) {
   EXPECT_EQ(OfService("http:web:80/proxy/"), "services ns http|web|80 /");
   EXPECT_EQ(OfService("https:web:/proxy/"), "services ns https|web| /");
   EXPECT_EQ(OfService("web%3A80/proxy/"), "services ns |web|80 /");
-  EXPECT_EQ(Shown("/api/v1/namespaces/ns/pods/p-0:8080/proxy/a"), "pods ns |p-0|8080 /a");
+  EXPECT_EQ(ShownTarget("/api/v1/namespaces/ns/pods/p-0:8080/proxy/a"), "pods ns |p-0|8080 /a");
 }
 
 TEST(ProxyTarget, TakesAnIdOfTwoPartsForNameAndPort) {
@@ -60,7 +60,7 @@ TEST(ProxyTarget, LeavesOtherPathsAlone) {
         "/api/v1/namespaces//services/web/proxy/", "/api/v1/namespaces/ns/configmaps/web/proxy/",
         "/api/v1/services/web/proxy/", "/apis/a/v1/namespaces/ns/services/web/proxy/", "/", "",
         "/api/v1/namespaces/ns/services?x=/web/proxy/"}) {
-    EXPECT_EQ(Shown(other), "none") << other;
+    EXPECT_EQ(ShownTarget(other), "none") << other;
     EXPECT_FALSE(IsProxyTarget(other)) << other;
   }
   EXPECT_TRUE(IsProxyTarget("/api/v1/namespaces/ns/pods/p/proxy"));

@@ -8,7 +8,7 @@
 namespace trainyard::local {
 namespace {
 
-class Listener final : public WatchSubscriber {
+class HubListener final : public WatchSubscriber {
  public:
   bool OnEvent(const ObjectEventPtr& event) override {
     heard.push_back(StrCat(event->deleted() ? "-" : event->created() ? "+" : "~", event->key().name));
@@ -34,8 +34,8 @@ class WatchHubTest : public testing::Test {
   kv::Revision Put(std::string_view name) {
     return *store_->Put(StrCat("registry/core/pods/ns/", name), "{}");
   }
-  std::shared_ptr<Listener> Listen(std::string prefix, kv::Revision from) {
-    auto listener = std::make_shared<Listener>();
+  std::shared_ptr<HubListener> Listen(std::string prefix, kv::Revision from) {
+    auto listener = std::make_shared<HubListener>();
     hub_->Subscribe(std::move(prefix), from, listener);
     hub_->Pump();
     return listener;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "local/patch/field_path.h"
 
 namespace trainyard::local {
@@ -119,6 +120,7 @@ Object PrintFieldSet(const FieldSet& set) {
 
 bool TakeFields(Object& fields, const FieldSet& taken) {
   bool any = false;
+  absl::flat_hash_set<std::string_view> empty;
   for (const FieldNode& node : taken.nodes) {
     Document* found = fields.if_contains(node.step);
     if (found == nullptr || !found->is_object()) continue;
@@ -132,9 +134,11 @@ bool TakeFields(Object& fields, const FieldSet& taken) {
     if (stays_member) {
       own.clear();
     } else {
-      Remove(fields, node.step);
+      empty.insert(node.step);
     }
   }
+  if (!empty.empty())
+    RemoveIf(fields, [&](std::string_view key, const Document&) { return empty.contains(key); });
   return any;
 }
 

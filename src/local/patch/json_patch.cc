@@ -13,37 +13,20 @@ namespace trainyard::local {
 namespace {
 
 constexpr std::size_t kMaxOperations = 10'000;
+constexpr std::size_t kOrderedKeys = 256;
 // What all copies of one patch may add up to, printed: a few dozen copies of the document into itself would
 // else fill any memory.
 constexpr std::size_t kMaxCopiedBytes = std::size_t{3} * 1024 * 1024;
 
-using Steps = std::vector<std::string>;
+using PointerSteps = std::vector<std::string>;
 
 struct Operation {
   std::string_view op;
   std::string_view path_text;
-  Steps path;
-  Steps from;
+  PointerSteps path;
+  PointerSteps from;
   const Document* value = nullptr;
 };
-
-// About what the value takes when printed. Stops counting above `most`.
-std::size_t PrintedSize(const Document& value, std::size_t most) {
-  std::size_t size = 8;
-  if (value.is_string()) return size + value.get_string().size();
-  if (const Array* array = value.if_array()) {
-    for (const Document& item : *array) {
-      size += PrintedSize(item, most);
-      if (size > most) break;
-    }
-  } else if (const Object* object = value.if_object()) {
-    for (const auto& member : *object) {
-      size += 4 + member.key().size() + PrintedSize(member.value(), most);
-      if (size > most) break;
-    }
-  }
-  return size;
-}
 
 // Whether the value has no more than `most` levels of objects and arrays.
 bool FitsDepth(const Document& value, std::size_t most) {
@@ -75,7 +58,7 @@ absl::StatusOr<std::string_view> TextOf(const Object& object, std::string_view k
   return Text(*found);
 }
 
-absl::StatusOr<Steps> PointerOf(std::string_view text) {
+absl::StatusOr<PointerSteps> PointerOf(std::string_view text) {
   auto steps = ParseJsonPointer(text);
   if (!steps.ok()) return UnfitPatch(std::string(Message(steps.status())));
   return steps;
@@ -150,7 +133,7 @@ class Patcher {
   absl::Status Copy(const Operation& operation) {
     const Document* found = FindByPointer(document_, operation.from);
     if (found == nullptr) return Missing(operation, "from");
-    copied_ += PrintedSize(*found, kMaxCopiedBytes);
+    copied_ += EstimateSize(*found, kMaxCopiedBytes);
     if (copied_ > kMaxCopiedBytes) {
       return UnfitPatch(
           StrCat("the copies of this patch add up to more than ", FormatBytes(kMaxCopiedBytes)));
@@ -178,7 +161,8 @@ class Patcher {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Document> Take(const Operation& operation, const Steps& path, std::string_view which) {
+  absl::StatusOr<Document> Take(const Operation& operation, const PointerSteps& path,
+                                std::string_view which) {
     if (path.empty()) return UnfitPatch(StrCat(operation.op, ": the whole object cannot be taken away"));
     Document* parent = FindByPointer(document_, std::span(path).first(path.size() - 1));
     if (parent == nullptr || parent->is_primitive()) return Missing(operation, which);
@@ -186,7 +170,13 @@ class Patcher {
       Document* found = object->if_contains(path.back());
       if (found == nullptr) return Missing(operation, which);
       Document taken = std::move(*found);
-      Remove(*object, path.back());
+      // In a large object the order of keys means nothing, and keeping it would take as long as the object
+      // is.
+      if (object->size() > kOrderedKeys) {
+        object->erase(object->find(path.back()));
+      } else {
+        Remove(*object, path.back());
+      }
       return taken;
     }
     Array& array = parent->get_array();

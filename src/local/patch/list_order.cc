@@ -14,7 +14,7 @@ struct Placed {
   Document item;
 };
 
-std::optional<std::size_t> Place(const Order& order, const std::string& identity) {
+std::optional<std::size_t> PlaceIn(const Order& order, const std::string& identity) {
   const auto found = order.find(identity);
   if (found == order.end()) return std::nullopt;
   return found->second;
@@ -22,7 +22,7 @@ std::optional<std::size_t> Place(const Order& order, const std::string& identity
 
 }  // namespace
 
-std::string IdentityOf(const Document& item, std::string_view merge_key) {
+std::string KeyIdentityOf(const Document& item, std::string_view merge_key) {
   if (merge_key.empty()) return PrintJson(item);
   const Object* object = item.if_object();
   const Document* key = object != nullptr ? object->if_contains(merge_key) : nullptr;
@@ -31,7 +31,7 @@ std::string IdentityOf(const Document& item, std::string_view merge_key) {
 
 Order OrderOf(const Array& items, std::string_view merge_key) {
   Order order;
-  for (std::size_t i = 0; i < items.size(); ++i) order.try_emplace(IdentityOf(items[i], merge_key), i);
+  for (std::size_t i = 0; i < items.size(); ++i) order.try_emplace(KeyIdentityOf(items[i], merge_key), i);
   return order;
 }
 
@@ -39,9 +39,9 @@ Array Arrange(Array items, const Order& listed, const Order& live, std::string_v
   std::vector<Placed> first;
   std::vector<Placed> rest;
   for (Document& item : items) {
-    const std::string identity = IdentityOf(item, merge_key);
-    const auto rank = Place(listed, identity);
-    const auto at = Place(live, identity);
+    const std::string identity = KeyIdentityOf(item, merge_key);
+    const auto rank = PlaceIn(listed, identity);
+    const auto at = PlaceIn(live, identity);
     auto& group = rank ? first : rest;
     group.push_back({rank ? *rank : at.value_or(0), group.size(), at, std::move(item)});
   }

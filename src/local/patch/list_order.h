@@ -11,7 +11,7 @@
 namespace trainyard::local {
 
 // What makes an item itself: the value of its merge key, or, without one, the whole item; printed.
-std::string IdentityOf(const Document& item, std::string_view merge_key);
+std::string KeyIdentityOf(const Document& item, std::string_view merge_key);
 
 // Places in a list, by identity; of items that are there twice, the first.
 using Order = absl::flat_hash_map<std::string, std::size_t>;

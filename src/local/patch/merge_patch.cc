@@ -11,13 +11,19 @@ void ApplyMergePatch(Document& object, const Document& patch) {
   }
   if (!object.is_object()) object.emplace_object();
   Object& target = object.get_object();
+  bool removes = false;
   for (const auto& change : *changes) {
     if (change.value().is_null()) {
-      Remove(target, Key(change));
+      removes = true;
     } else {
       ApplyMergePatch(target[change.key()], change.value());
     }
   }
+  if (!removes) return;
+  RemoveIf(target, [&](std::string_view key, const Document&) {
+    const Document* change = changes->if_contains(key);
+    return change != nullptr && change->is_null();
+  });
 }
 
 }  // namespace trainyard::local

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "local/patch/patch.h"
 #include "local/patch/patch_testing.h"
 #include "local/patch/same_value.h"
@@ -85,6 +86,19 @@ Document DiffOf(const Document& from, const Document& to) {
     }
   }
   return patch;
+}
+
+TEST(MergePatch, RemovesManyKeysInOnePass) {
+  Object object;
+  Object patch;
+  for (int i = 0; i < 60'000; ++i) {
+    object[StrCat("key-", i)] = i;
+    if (i % 2 == 0) patch[StrCat("key-", i)] = nullptr;
+  }
+  Document document = std::move(object);
+  ApplyMergePatch(document, patch);
+  EXPECT_EQ(document.get_object().size(), 30'000U);
+  EXPECT_EQ(Key(*document.get_object().begin()), "key-1");
 }
 
 TEST(MergePatchProperty, ThePatchFromOneDocumentToAnotherGivesTheOther) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 
-struct Conflict {
+struct FieldConflict {
   const ManagedEntry* with;
   std::vector<std::string> fields;
 };
@@ -32,10 +32,10 @@ std::string ShowManager(const ManagedEntry& entry) {
 }
 
 // In the form in which kubectl knows it: it shows the message and reads the causes.
-absl::Status ConflictError(const std::vector<Conflict>& conflicts) {
+absl::Status ConflictError(const std::vector<FieldConflict>& conflicts) {
   kube::ApiError error{.code = 409, .reason = "Conflict"};
   std::string list;
-  for (const Conflict& conflict : conflicts) {
+  for (const FieldConflict& conflict : conflicts) {
     const std::string manager = ShowManager(*conflict.with);
     StrAppend(list, list.empty() ? "" : "\n", "conflicts with ", manager, ":");
     for (const std::string& field : conflict.fields) {
@@ -108,15 +108,15 @@ bool SamePreconditions(const Document& live, const Document& next) {
 }
 
 // The managers other than the applying one, and what they own of that which changed.
-std::vector<Conflict> FindConflicts(const std::vector<ManagedEntry>& others, const FieldSet& set) {
-  std::vector<Conflict> conflicts;
+std::vector<FieldConflict> FindConflicts(const std::vector<ManagedEntry>& others, const FieldSet& set) {
+  std::vector<FieldConflict> conflicts;
   for (const ManagedEntry& entry : others) {
-    Conflict conflict{.with = &entry};
+    FieldConflict conflict{.with = &entry};
     ForEachField(Intersection(entry.fields, set),
                  [&](const std::string& field) { conflict.fields.push_back(field); });
     if (!conflict.fields.empty()) conflicts.push_back(std::move(conflict));
   }
-  std::ranges::sort(conflicts, {}, [](const Conflict& conflict) {
+  std::ranges::sort(conflicts, {}, [](const FieldConflict& conflict) {
     const ManagedEntry& with = *conflict.with;
     return std::tie(with.manager, with.operation, with.api_version, with.subresource);
   });
@@ -194,7 +194,7 @@ absl::StatusOr<Document> ServerSideApply(const Document& live, const Document& a
 
   const Changes changes = CompareFields(live, next, schema);
   if (!force) {
-    const std::vector<Conflict> conflicts = FindConflicts(managers.others, changes.set);
+    const std::vector<FieldConflict> conflicts = FindConflicts(managers.others, changes.set);
     if (!conflicts.empty()) return ConflictError(conflicts);
   }
   const std::size_t others = managers.others.size();

@@ -114,7 +114,7 @@ absl::StatusOr<PatchItems> SortOut(const Array& patch, const ListRule& rule, std
     }
     TY_RETURN_IF_ERROR(CheckItem(item, rule, field));
     if (directive == "delete") {
-      items.deleted.insert(IdentityOf(item, rule.key));
+      items.deleted.insert(KeyIdentityOf(item, rule.key));
     } else {
       items.plain.push_back(&item);
     }
@@ -137,7 +137,7 @@ absl::StatusOr<MergedList> MergeList(Array live, const Array& patch, const ListR
   Order place;
   for (Document& item : live) {
     TY_RETURN_IF_ERROR(CheckItem(item, rule, field));
-    std::string identity = IdentityOf(item, rule.key);
+    std::string identity = KeyIdentityOf(item, rule.key);
     if (changes.deleted.contains(identity)) continue;
     if (rule.key.empty() && place.contains(identity)) continue;
     place.try_emplace(std::move(identity), merged.items.size());
@@ -145,7 +145,7 @@ absl::StatusOr<MergedList> MergeList(Array live, const Array& patch, const ListR
   }
   merged.live = place;
   for (const Document* change : changes.plain) {
-    std::string identity = IdentityOf(*change, rule.key);
+    std::string identity = KeyIdentityOf(*change, rule.key);
     merged.listed.try_emplace(identity, merged.listed.size());
     const auto [at, fresh] = place.try_emplace(std::move(identity), merged.items.size());
     if (fresh) {
@@ -187,7 +187,7 @@ absl::Status CheckOrder(const Array& patch, const Order& order, std::string_view
   std::size_t least = 0;
   for (const Document& item : patch) {
     if (item.is_object() && item.get_object().contains(kDirective)) continue;
-    const auto found = order.find(IdentityOf(item, merge_key));
+    const auto found = order.find(KeyIdentityOf(item, merge_key));
     if (found == order.end() || found->second < least) {
       return BadPatch(StrCat("the order of \"", field, "\" does not match ", kSetOrder, "/", field));
     }
@@ -243,11 +243,7 @@ absl::Status RetainKeys(Object& target, const Object& patch) {
       continue;
     return BadPatch(StrCat("\"", Key(member), "\" is in the patch, but not in its ", kRetainKeys));
   }
-  std::vector<std::string> dropped;
-  for (const auto& member : target) {
-    if (!kept.contains(std::string(Key(member)))) dropped.emplace_back(Key(member));
-  }
-  for (const std::string& key : dropped) Remove(target, key);
+  RemoveIf(target, [&](std::string_view key, const Document&) { return !kept.contains(std::string(key)); });
   return absl::OkStatus();
 }
 
@@ -257,17 +253,13 @@ void DeleteFromList(Object& target, std::string_view field, const Document& valu
   const Order deleted = OrderOf(values.get_array(), "");
   Array kept;
   for (Document& item : live->get_array()) {
-    if (!deleted.contains(IdentityOf(item, ""))) kept.push_back(std::move(item));
+    if (!deleted.contains(KeyIdentityOf(item, ""))) kept.push_back(std::move(item));
   }
   SetList(target, field, std::move(kept), !live->get_array().empty());
 }
 
 absl::Status MergeField(Object& target, const boost::json::key_value_pair& change, const Schema* schema) {
   const Document& value = change.value();
-  if (value.is_null()) {
-    Remove(target, Key(change));
-    return absl::OkStatus();
-  }
   Document* live = target.if_contains(change.key());
   if (live != nullptr && live->is_object() && value.is_object()) {
     return MergeObject(*live, value.get_object(), schema);
@@ -304,10 +296,17 @@ absl::Status MergeObject(Document& target, const Object& patch, const Schema* sc
     TY_ASSIGN_OR_RETURN(const std::string_view field, FieldOf(Key(member), kDeleteFrom));
     DeleteFromList(object, field, member.value());
   }
+  absl::flat_hash_set<std::string_view> removed;
   for (const auto& member : patch) {
     if (IsDirective(Key(member)) || done.contains(Key(member))) continue;
-    TY_RETURN_IF_ERROR(MergeField(object, member, FieldSchema(schema, Key(member))));
+    if (member.value().is_null()) {
+      removed.insert(Key(member));
+    } else {
+      TY_RETURN_IF_ERROR(MergeField(object, member, FieldSchema(schema, Key(member))));
+    }
   }
+  if (!removed.empty())
+    RemoveIf(object, [&](std::string_view key, const Document&) { return removed.contains(key); });
   return absl::OkStatus();
 }
 

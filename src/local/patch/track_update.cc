@@ -12,7 +12,7 @@
 namespace trainyard::local {
 namespace {
 
-bool Exists(const Document& object) { return object.is_object() && !object.get_object().empty(); }
+bool ExistedBefore(const Document& object) { return object.is_object() && !object.get_object().empty(); }
 
 bool IsEntryOf(const Document& entry, const FieldManager& manager) {
   return StringAt(entry, {"manager"}) == manager.name &&
@@ -96,7 +96,7 @@ void TrackUpdate(const Document& before, Document& after, const Schema& schema, 
   if (!after.is_object()) return;
   Array entries = StartingEntries(before, after, manager);
   // Without entries, who owned what before is not known, and nobody asks until somebody applies.
-  const bool tracked = !entries.empty() || !Exists(before);
+  const bool tracked = !entries.empty() || !ExistedBefore(before);
   const Changes changes = tracked ? CompareFields(before, after, schema) : Changes();
   if (!changes.empty()) {
     Release(entries, changes, manager);

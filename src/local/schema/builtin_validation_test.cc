@@ -21,7 +21,7 @@ const KindInfo& KindNamed(std::string_view name) {
 
 Document Completed(std::string_view kind, Document object) {
   const KindInfo& info = KindNamed(kind);
-  ApplyDefaults(*info.schema, object);
+  EXPECT_TRUE(ApplyDefaults(*info.schema, object));
   ApplyComputedDefaults(info, object);
   return object;
 }

@@ -16,7 +16,7 @@ const KindInfo& KindOf(const Document& object) {
 
 Document Completed(Document object) {
   const KindInfo& kind = KindOf(object);
-  ApplyDefaults(*kind.schema, object);
+  EXPECT_TRUE(ApplyDefaults(*kind.schema, object));
   ApplyComputedDefaults(kind, object);
   return object;
 }

@@ -3,19 +3,9 @@
 namespace trainyard::local {
 namespace {
 
-// Defaults may stand in each item of a long list. Past this many values nothing more is filled in: what is
-// that large is refused anyway, and must not take the machine's memory before that.
-constexpr std::size_t kMostValues = 4'000'000;
-
-std::size_t CountValues(const Document& value) {
-  std::size_t count = 1;
-  if (const auto* array = value.if_array()) {
-    for (const Document& item : *array) count += CountValues(item);
-  } else if (const auto* object = value.if_object()) {
-    for (const auto& member : *object) count += CountValues(member.value());
-  }
-  return count;
-}
+// Defaults may stand in each item of a long list. More of them than this, printed, makes an object too large
+// to store, and must not take the machine's memory before it is refused.
+constexpr std::size_t kMostFilledBytes = std::size_t{8} << 20;
 
 bool IsMissing(const Schema& schema, const Document& value) {
   if (value.is_null()) return !schema.nullable;
@@ -35,6 +25,8 @@ class Defaulter {
       }
     }
   }
+
+  bool fits() const { return filled_ <= kMostFilledBytes; }
 
  private:
   static const Schema* SchemaOf(const Schema& schema, std::string_view key) {
@@ -62,19 +54,15 @@ class Defaulter {
   }
 
   static void DropMissing(const Schema& schema, Object& object) {
-    Object kept(object.storage());
-    kept.reserve(object.size());
-    for (auto& member : object) {
-      const Schema* below = SchemaOf(schema, Key(member));
-      if (below != nullptr && IsMissing(*below, member.value())) continue;
-      kept.emplace(member.key(), std::move(member.value()));
-    }
-    object = std::move(kept);
+    RemoveIf(object, [&](std::string_view key, const Document& value) {
+      const Schema* below = SchemaOf(schema, key);
+      return below != nullptr && IsMissing(*below, value);
+    });
   }
 
   bool PutAndFill(const Schema& schema, Document& value) {
-    if (!schema.default_value || filled_ > kMostValues) return false;
-    filled_ += CountValues(*schema.default_value);
+    if (!schema.default_value || !fits()) return false;
+    filled_ += EstimateSize(*schema.default_value, kMostFilledBytes);
     value = *schema.default_value;
     Fill(schema, value);
     return true;
@@ -85,6 +73,10 @@ class Defaulter {
 
 }  // namespace
 
-void ApplyDefaults(const Schema& schema, Document& value) { Defaulter().Fill(schema, value); }
+bool ApplyDefaults(const Schema& schema, Document& value) {
+  Defaulter defaulter;
+  defaulter.Fill(schema, value);
+  return defaulter.fits();
+}
 
 }  // namespace trainyard::local

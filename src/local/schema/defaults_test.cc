@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "gtest/gtest.h"
 #include "local/schema/schema_testing.h"
 
@@ -6,7 +7,7 @@ namespace {
 
 std::string Defaulted(std::string_view schema, std::string_view value) {
   Document document = Json(value);
-  ApplyDefaults(*SchemaOf(schema), document);
+  EXPECT_TRUE(ApplyDefaults(*SchemaOf(schema), document));
   return PrintJson(document);
 }
 
@@ -48,6 +49,18 @@ TEST(ApplyDefaults, TwiceIsTheSameAsOnce) {
   }
 }
 
+TEST(ApplyDefaults, CountsTheBytesOfWhatItFillsIn) {
+  const std::string text(100'000, 'x');
+  const auto schema = SchemaOf(
+      StrCat(R"({"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{)",
+             R"("a":{"type":"string","default":")", text, R"("}}}}}})"));
+  Array items;
+  for (int i = 0; i < 10'000; ++i) items.push_back(Object());
+  Document document = Object{{"l", std::move(items)}};
+  EXPECT_FALSE(ApplyDefaults(*schema, document));
+  EXPECT_LT(PrintJson(document).size(), std::size_t{10} << 20) << "a gigabyte would have been filled in";
+}
+
 TEST(ApplyDefaults, DoesNotLetASmallBodyFillTheMemory) {
   std::string filling = "[0";
   for (int i = 0; i < 20000; ++i) filling += ",0";
@@ -58,7 +71,9 @@ TEST(ApplyDefaults, DoesNotLetASmallBodyFillTheMemory) {
   std::string body = R"({"l":[{})";
   for (int i = 0; i < 20000; ++i) body += ",{}";
   body += "]}";
-  EXPECT_LT(Defaulted(schema, body).size(), 20'000'000U);
+  Document document = Json(body);
+  EXPECT_FALSE(ApplyDefaults(*SchemaOf(schema), document));
+  EXPECT_LT(PrintJson(document).size(), 20'000'000U);
 }
 
 }  // namespace

@@ -137,12 +137,12 @@ bool IsDuration(std::string_view text) {
   return true;
 }
 
-using Check = bool (*)(std::string_view);
+using FormatCheck = bool (*)(std::string_view);
 
-Check FindCheck(std::string_view format) {
+FormatCheck FindCheck(std::string_view format) {
   struct Known {
     std::string_view name;
-    Check check;
+    FormatCheck check;
   };
   static constexpr std::array<Known, 14> kKnown = {{
       {"datetime", IsDateTime},
@@ -194,7 +194,7 @@ bool MatchesFormat(std::string_view format, std::string_view text) {
     std::erase(plain, '-');
     format = plain;
   }
-  const Check check = FindCheck(format);
+  const FormatCheck check = FindCheck(format);
   return check == nullptr || check(text);
 }
 

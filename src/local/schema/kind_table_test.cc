@@ -179,7 +179,7 @@ TEST(BuiltInKinds, FillAPodWithItsDefaults) {
   const Schema& schema = *BuiltInKinds().Find("", "v1", "Pod")->schema;
   Document pod = Json(kPod);
   EXPECT_THAT(Prune(schema, pod), IsEmpty());
-  ApplyDefaults(schema, pod);
+  EXPECT_TRUE(ApplyDefaults(schema, pod));
   EXPECT_THAT(Validate(schema, pod), IsEmpty());
   const Document expected = Json(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},
     "spec":{"containers":[{"name":"c","image":"i","env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"metadata.name","apiVersion":"v1"}}}],
@@ -191,7 +191,7 @@ TEST(BuiltInKinds, FillAPodWithItsDefaults) {
     "volumes":[{"name":"v","configMap":{"name":"m","defaultMode":420}},{"name":"w","rbd":{"anything":1}}]},"status":{}})");
   EXPECT_EQ(pod, expected) << PrintJson(pod);
   Document again = pod;
-  ApplyDefaults(schema, again);
+  EXPECT_TRUE(ApplyDefaults(schema, again));
   EXPECT_EQ(again, pod);
   EXPECT_THAT(Prune(schema, again), IsEmpty());
 }
@@ -202,7 +202,7 @@ TEST(BuiltInKinds, RefuseWhatIsWrongWithAPod) {
       R"({"spec":{"containers":[{"nam":"c","resources":{"limits":{"cpu":"lots"}},"ports":[{"containerPort":"x"}]}],
                           "restartPolicy":"Sometimes"}})");
   EXPECT_THAT(Prune(schema, pod), ElementsAre("spec.containers[0].nam"));
-  ApplyDefaults(schema, pod);
+  EXPECT_TRUE(ApplyDefaults(schema, pod));
   std::vector<std::string> fields;
   for (const kube::Cause& cause : Validate(schema, pod)) fields.push_back(cause.reason + " " + cause.field);
   EXPECT_THAT(fields, ElementsAre("FieldValueInvalid spec.containers[0].resources.limits.cpu",

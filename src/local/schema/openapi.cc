@@ -20,12 +20,12 @@ Object Gvk(std::string_view group, std::string_view version, std::string_view ki
   return {{"group", group}, {"kind", kind}, {"version", version}};
 }
 
-Object Text(std::string_view description) { return {{"description", description}, {"type", "string"}}; }
+Object TextSchema(std::string_view description) { return {{"description", description}, {"type", "string"}}; }
 
 // Builds one document: the operations of some kinds and the definitions that they lead to.
-class Writer {
+class OpenApiWriter {
  public:
-  explicit Writer(OpenApiVersion version) : version_(version), v2_(version == OpenApiVersion::kV2) {}
+  explicit OpenApiWriter(OpenApiVersion version) : version_(version), v2_(version == OpenApiVersion::kV2) {}
 
   void Add(const ServedKind& kind) {
     const std::string name = DefinitionName(kind);
@@ -80,8 +80,8 @@ class Writer {
     definition["type"] = "object";
     definition["required"] = Array{"items"};
     Object& properties = definition["properties"].emplace_object();
-    properties["apiVersion"] = Text("Group and version of the kind.");
-    properties["kind"] = Text("Which kind of list this is.");
+    properties["apiVersion"] = TextSchema("Group and version of the kind.");
+    properties["kind"] = TextSchema("Which kind of list this is.");
     properties["metadata"] = Reference(kListMeta);
     properties["items"] =
         Object{{"description", "The objects."}, {"type", "array"}, {"items", Reference(name)}};
@@ -154,8 +154,7 @@ class Writer {
     if (!parameters.empty()) out["parameters"] = std::move(parameters);
     if (operation.body.empty() || v2_) return;
     Object content;
-    for (const Document& type : types)
-      content[trainyard::Text(type)] = Object{{"schema", Reference(operation.body)}};
+    for (const Document& type : types) content[Text(type)] = Object{{"schema", Reference(operation.body)}};
     out["requestBody"] = Object{{"content", std::move(content)}};
     if (!optional) out["requestBody"].get_object()["required"] = true;
   }
@@ -215,13 +214,13 @@ class Writer {
 }  // namespace
 
 Document BuildOpenApiV2(const std::vector<ServedKind>& kinds) {
-  Writer writer(OpenApiVersion::kV2);
+  OpenApiWriter writer(OpenApiVersion::kV2);
   for (const ServedKind& kind : kinds) writer.Add(kind);
   return writer.Finish();
 }
 
 std::vector<OpenApiV3Document> BuildOpenApiV3(const std::vector<ServedKind>& kinds) {
-  std::map<std::string, Writer> writers;
+  std::map<std::string, OpenApiWriter> writers;
   for (const ServedKind& kind : kinds) {
     const std::string path = GroupVersionPath(kind.group, kind.version);
     writers.try_emplace(path, OpenApiVersion::kV3).first->second.Add(kind);

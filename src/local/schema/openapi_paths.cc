@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
-struct Query {
+struct QueryParameter {
   std::string_view name;
   std::string_view type;
   std::string_view about;
 };
-constexpr std::array<Query, 15> kQueries = {{
+constexpr std::array<QueryParameter, 15> kQueries = {{
     {"dryRun", "string", "All: check the request, but change nothing."},
     {"fieldManager", "string", "Who makes the change; owns the fields that it sets."},
     {"fieldValidation", "string", "What happens to unknown and repeated fields: Ignore, Warn or Strict."},
@@ -256,12 +256,12 @@ std::string GroupVersionPath(std::string_view group, std::string_view version) {
 std::vector<ApiOperation> OperationsOf(const ServedKind& kind) { return Builder(kind).Build(); }
 
 std::string_view DescribeQuery(std::string_view name) {
-  const auto* found = std::ranges::find(kQueries, name, &Query::name);
+  const auto* found = std::ranges::find(kQueries, name, &QueryParameter::name);
   return found == kQueries.end() ? "" : found->about;
 }
 
 std::string_view TypeOfQuery(std::string_view name) {
-  const auto* found = std::ranges::find(kQueries, name, &Query::name);
+  const auto* found = std::ranges::find(kQueries, name, &QueryParameter::name);
   return found == kQueries.end() ? "string" : found->type;
 }
 

@@ -9,13 +9,13 @@
 namespace trainyard::local {
 namespace {
 
-class Message {
+class ProtoMessage {
  public:
   void Put(int field, std::string_view text) {
     if (text.empty()) return;
     PutBytes(field, text);
   }
-  void Put(int field, const Message& message) { PutBytes(field, message.bytes_); }
+  void Put(int field, const ProtoMessage& message) { PutBytes(field, message.bytes_); }
   void PutBool(int field, bool value) {
     if (value) PutInt(field, 1);
   }
@@ -44,26 +44,26 @@ class Message {
   std::string bytes_;
 };
 
-Message Any(const Document& value) {
-  Message any;
+ProtoMessage Any(const Document& value) {
+  ProtoMessage any;
   any.Put(2, PrintJson(value));  // yaml, which JSON is
   return any;
 }
 
-Message Named(std::string_view name, const Message& value) {
-  Message named;
+ProtoMessage Named(std::string_view name, const ProtoMessage& value) {
+  ProtoMessage named;
   named.Put(1, name);
   named.Put(2, value);
   return named;
 }
 
-void PutExtensions(const Object& object, int field, Message& out) {
+void PutExtensions(const Object& object, int field, ProtoMessage& out) {
   for (const auto& member : object) {
     if (Key(member).starts_with("x-")) out.Put(field, Named(Key(member), Any(member.value())));
   }
 }
 
-void PutTexts(const Document& list, int field, Message& out) {
+void PutTexts(const Document& list, int field, ProtoMessage& out) {
   if (const Array* array = list.if_array()) {
     for (const Document& item : *array) out.Put(field, Text(item));
   }
@@ -71,10 +71,10 @@ void PutTexts(const Document& list, int field, Message& out) {
 
 double Number(const Document& value) { return value.is_number() ? value.to_number<double>() : 0; }
 
-Message EncodeSchema(const Document& document);
+ProtoMessage EncodeSchema(const Document& document);
 
-Message EncodeSchemas(const Object& object) {
-  Message out;
+ProtoMessage EncodeSchemas(const Object& object) {
+  ProtoMessage out;
   for (const auto& member : object) out.Put(1, Named(Key(member), EncodeSchema(member.value())));
   return out;
 }
@@ -104,7 +104,7 @@ constexpr SchemaField kSchemaFields[] = {
     {"minProperties", 18, SchemaField::Form::kInteger},
 };
 
-void PutScalars(const Object& object, Message& out) {
+void PutScalars(const Object& object, ProtoMessage& out) {
   for (const SchemaField& each : kSchemaFields) {
     const Document* value = object.if_contains(each.key);
     if (value == nullptr) continue;
@@ -125,8 +125,8 @@ void PutScalars(const Object& object, Message& out) {
   }
 }
 
-Message EncodeSchema(const Document& document) {
-  Message out;
+ProtoMessage EncodeSchema(const Document& document) {
+  ProtoMessage out;
   const Object* object = document.if_object();
   if (object == nullptr) return out;
   PutScalars(*object, out);
@@ -135,7 +135,7 @@ Message EncodeSchema(const Document& document) {
     for (const Document& value : *values) out.Put(20, Any(value));
   }
   if (const Document* additional = object->if_contains("additionalProperties")) {
-    Message item;
+    ProtoMessage item;
     if (additional->is_bool()) {
       item.PutInt(2, additional->get_bool() ? 1 : 0);
     } else {
@@ -144,12 +144,12 @@ Message EncodeSchema(const Document& document) {
     out.Put(21, item);
   }
   if (const Document* type = object->if_contains("type")) {
-    Message item;
+    ProtoMessage item;
     item.Put(1, Text(*type));
     out.Put(22, item);
   }
   if (const Document* items = object->if_contains("items")) {
-    Message item;
+    ProtoMessage item;
     item.Put(1, EncodeSchema(*items));
     out.Put(23, item);
   }
@@ -158,10 +158,10 @@ Message EncodeSchema(const Document& document) {
   return out;
 }
 
-Message EncodeParameter(const Document& parameter) {
+ProtoMessage EncodeParameter(const Document& parameter) {
   const std::string_view in = StringAt(parameter, {"in"});
-  Message inner;
-  Message outer;
+  ProtoMessage inner;
+  ProtoMessage outer;
   if (in == "body") {
     inner.Put(2, StringAt(parameter, {"name"}));
     inner.Put(3, in);
@@ -176,40 +176,40 @@ Message EncodeParameter(const Document& parameter) {
     inner.Put(4, StringAt(parameter, {"name"}));
     inner.Put(query ? 6 : 5, StringAt(parameter, {"type"}));
     inner.PutBool(query ? 20 : 19, BoolAt(parameter, {"uniqueItems"}));
-    Message non_body;
+    ProtoMessage non_body;
     non_body.Put(query ? 3 : 4, inner);
     outer.Put(2, non_body);
   }
-  Message item;
+  ProtoMessage item;
   item.Put(1, outer);
   return item;
 }
 
-void PutParameters(const Document& parent, int field, Message& out) {
+void PutParameters(const Document& parent, int field, ProtoMessage& out) {
   if (const Array* parameters = ArrayAt(parent, {"parameters"})) {
     for (const Document& parameter : *parameters) out.Put(field, EncodeParameter(parameter));
   }
 }
 
-Message EncodeResponses(const Object& responses) {
-  Message out;
+ProtoMessage EncodeResponses(const Object& responses) {
+  ProtoMessage out;
   for (const auto& member : responses) {
-    Message response;
+    ProtoMessage response;
     response.Put(1, StringAt(member.value(), {"description"}));
     if (const Document* schema = Find(member.value(), {"schema"})) {
-      Message item;
+      ProtoMessage item;
       item.Put(1, EncodeSchema(*schema));
       response.Put(2, item);
     }
-    Message value;
+    ProtoMessage value;
     value.Put(1, response);
     out.Put(1, Named(Key(member), value));
   }
   return out;
 }
 
-Message EncodeOperation(const Document& operation) {
-  Message out;
+ProtoMessage EncodeOperation(const Document& operation) {
+  ProtoMessage out;
   out.Put(3, StringAt(operation, {"description"}));
   out.Put(5, StringAt(operation, {"operationId"}));
   if (const Document* list = Find(operation, {"produces"})) PutTexts(*list, 6, out);
@@ -221,10 +221,10 @@ Message EncodeOperation(const Document& operation) {
   return out;
 }
 
-Message EncodePath(const Document& path) {
+ProtoMessage EncodePath(const Document& path) {
   constexpr std::pair<std::string_view, int> kMethods[] = {
       {"get", 2}, {"put", 3}, {"post", 4}, {"delete", 5}, {"patch", 8}};
-  Message out;
+  ProtoMessage out;
   for (const auto& [method, field] : kMethods) {
     if (const Document* operation = Find(path, {method})) out.Put(field, EncodeOperation(*operation));
   }
@@ -235,13 +235,13 @@ Message EncodePath(const Document& path) {
 }  // namespace
 
 std::string EncodeOpenApiV2(const Document& document) {
-  Message out;
+  ProtoMessage out;
   out.Put(1, StringAt(document, {"swagger"}));
-  Message info;
+  ProtoMessage info;
   info.Put(1, StringAt(document, {"info", "title"}));
   info.Put(2, StringAt(document, {"info", "version"}));
   out.Put(2, info);
-  Message paths;
+  ProtoMessage paths;
   if (const Object* object = ObjectAt(document, {"paths"})) {
     for (const auto& member : *object) paths.Put(2, Named(Key(member), EncodePath(member.value())));
   }

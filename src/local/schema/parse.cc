@@ -15,9 +15,9 @@ namespace {
 constexpr std::string_view kListType = "x-kubernetes-list-type";
 constexpr std::string_view kListKeys = "x-kubernetes-list-map-keys";
 constexpr std::string_view kMapType = "x-kubernetes-map-type";
-constexpr std::string_view kRules = "x-kubernetes-validations";
+constexpr std::string_view kRulesKey = "x-kubernetes-validations";
 
-absl::Status Wrong(const FieldPath& path, std::string_view what) {
+absl::Status WrongSchema(const FieldPath& path, std::string_view what) {
   return absl::InvalidArgumentError(StrCat(path.Str(), ": ", what));
 }
 
@@ -101,7 +101,7 @@ class Node {
   absl::Status ReadAs(std::string_view key, std::string_view what, const Take& take) const {
     const Document* value = Find(key);
     if (value == nullptr || take(*value)) return absl::OkStatus();
-    return Wrong(path_.Child(key), StrCat("must be ", what));
+    return WrongSchema(path_.Child(key), StrCat("must be ", what));
   }
 
   const Object& object_;
@@ -142,10 +142,10 @@ absl::Status Parser::ReadType(const Node& node, const FieldPath& path, Schema& s
   if (!type.empty()) {
     const auto* found = std::ranges::find(kTypes, type, &std::pair<std::string_view, SchemaType>::first);
     if (found == kTypes.end()) {
-      return Wrong(path.Child("type"),
-                   StrCat("unsupported type \"", Escaped(type),
-                          "\": it must be array, boolean, integer, number, object or string",
-                          type == "null" ? "; use nullable: true for what may be null" : ""));
+      return WrongSchema(path.Child("type"),
+                         StrCat("unsupported type \"", Escaped(type),
+                                "\": it must be array, boolean, integer, number, object or string",
+                                type == "null" ? "; use nullable: true for what may be null" : ""));
     }
     schema.type = found->second;
   }
@@ -154,7 +154,7 @@ absl::Status Parser::ReadType(const Node& node, const FieldPath& path, Schema& s
   if (int_or_string) schema.type = SchemaType::kIntOrString;
   TY_RETURN_IF_ERROR(node.Read("x-kubernetes-preserve-unknown-fields", schema.preserve_unknown));
   if (!schema.preserve_unknown && node.Find("x-kubernetes-preserve-unknown-fields") != nullptr)
-    return Wrong(path.Child("x-kubernetes-preserve-unknown-fields"), "must be true or left out");
+    return WrongSchema(path.Child("x-kubernetes-preserve-unknown-fields"), "must be true or left out");
   TY_RETURN_IF_ERROR(node.Read("x-kubernetes-embedded-resource", schema.embedded_resource));
   TY_RETURN_IF_ERROR(node.Read("nullable", schema.nullable));
   TY_RETURN_IF_ERROR(node.Read("description", schema.description));
@@ -180,7 +180,7 @@ absl::Status Parser::ReadPattern(const Node& node, const FieldPath& path, Schema
   TY_RETURN_IF_ERROR(node.Read("pattern", schema.pattern));
   if (schema.pattern.empty()) return absl::OkStatus();
   auto regex = CompilePattern(schema.pattern);
-  if (!regex.ok()) return Wrong(path.Child("pattern"), Message(regex.status()));
+  if (!regex.ok()) return WrongSchema(path.Child("pattern"), Message(regex.status()));
   schema.regex = *std::move(regex);
   return absl::OkStatus();
 }
@@ -196,20 +196,20 @@ absl::Status Parser::ReadLists(const Node& node, const FieldPath& path, Schema& 
   } else if (list_type == "map") {
     schema.list_type = ListType::kMap;
   } else if (!list_type.empty() && list_type != "atomic") {
-    return Wrong(path.Child(kListType), "must be atomic, set or map");
+    return WrongSchema(path.Child(kListType), "must be atomic, set or map");
   }
   schema.unique_keys = schema.list_type != ListType::kAtomic;
   if (!list_type.empty() && schema.type != SchemaType::kArray)
-    return Wrong(path.Child("type"), StrCat("must be array where ", kListType, " is given"));
+    return WrongSchema(path.Child("type"), StrCat("must be array where ", kListType, " is given"));
   if (!map_type.empty() && map_type != "atomic" && map_type != "granular")
-    return Wrong(path.Child(kMapType), "must be atomic or granular");
+    return WrongSchema(path.Child(kMapType), "must be atomic or granular");
   if (!map_type.empty() && schema.type != SchemaType::kObject)
-    return Wrong(path.Child("type"), StrCat("must be object where ", kMapType, " is given"));
+    return WrongSchema(path.Child("type"), StrCat("must be object where ", kMapType, " is given"));
   schema.atomic_map = map_type == "atomic";
   if (schema.list_type == ListType::kMap && schema.list_keys.empty())
-    return Wrong(path.Child(kListKeys), StrCat("is required where ", kListType, " is map"));
+    return WrongSchema(path.Child(kListKeys), StrCat("is required where ", kListType, " is map"));
   if (schema.list_type != ListType::kMap && !schema.list_keys.empty())
-    return Wrong(path.Child(kListType), StrCat("must be map where ", kListKeys, " is given"));
+    return WrongSchema(path.Child(kListType), StrCat("must be map where ", kListKeys, " is given"));
   return absl::OkStatus();
 }
 
@@ -222,7 +222,7 @@ absl::Status Parser::ReadChildren(const Node& node, const FieldPath& path, Schem
   }
   if (const Document* properties = node.Find("properties")) {
     const FieldPath below = path.Child("properties");
-    if (!properties->is_object()) return Wrong(below, "must be an object of schemas");
+    if (!properties->is_object()) return WrongSchema(below, "must be an object of schemas");
     for (const auto& member : properties->get_object()) {
       TY_ASSIGN_OR_RETURN(
           schema.properties[std::string(Key(member))],
@@ -241,7 +241,7 @@ absl::Status Parser::ReadChildren(const Node& node, const FieldPath& path, Schem
     }
     const bool allows_all = additional->is_bool() && additional->get_bool();
     if (!schema.properties.empty() && !allows_all)
-      return Wrong(below, "must not be used together with properties");
+      return WrongSchema(below, "must not be used together with properties");
     if (!schema.properties.empty()) schema.additional = nullptr;
   }
   return absl::OkStatus();
@@ -252,7 +252,7 @@ absl::Status Parser::ReadAlternatives(const Node& node, const FieldPath& path, S
     const Document* list = node.Find(key);
     if (list == nullptr) return absl::OkStatus();
     const FieldPath below = path.Child(key);
-    if (!list->is_array()) return Wrong(below, "must be a list of schemas");
+    if (!list->is_array()) return WrongSchema(below, "must be a list of schemas");
     for (const Document& item : list->get_array()) {
       TY_ASSIGN_OR_RETURN(out.emplace_back(),
                           Parse(item, below.Index(out.size() - 1), SchemaPlace::kAlternative, depth + 1));
@@ -273,15 +273,15 @@ absl::Status Parser::ReadValues(const Node& node, const FieldPath& path, Schema&
   for (const std::string_view key : {"default", "enum"}) {
     const Document* value = node.Find(key);
     if (value != nullptr && IsTooDeep(*value, kMaxDocumentDepth))
-      return Wrong(path.Child(key), "is nested too deep");
+      return WrongSchema(path.Child(key), "is nested too deep");
   }
   Array values;
   TY_RETURN_IF_ERROR(node.Read("enum", values));
   schema.one_of_values.assign(values.begin(), values.end());
   if (const Document* value = node.Find("default")) schema.default_value = *value;
-  TY_RETURN_IF_ERROR(node.Read(kRules, schema.rules));
+  TY_RETURN_IF_ERROR(node.Read(kRulesKey, schema.rules));
   if (!schema.rules.empty() && warnings_ != nullptr) {
-    warnings_->push_back(StrCat(path.Child(kRules).Str(),
+    warnings_->push_back(StrCat(path.Child(kRulesKey).Str(),
                                 ": this server keeps CEL rules but does not evaluate them; ",
                                 "a value that breaks one is accepted"));
   }
@@ -296,11 +296,11 @@ absl::StatusOr<SchemaPtr> Parser::Parse(const Document& document, const FieldPat
                " levels deep; use x-kubernetes-preserve-unknown-fields for what "
                "has no bound"));
   }
-  if (!document.is_object()) return Wrong(path, "must be a schema, which is an object");
+  if (!document.is_object()) return WrongSchema(path, "must be a schema, which is an object");
   const Node node(document.get_object(), path);
   for (const std::string_view key :
        {"$ref", "id", "$schema", "patternProperties", "dependencies", "additionalItems", "definitions"}) {
-    if (node.Find(key) != nullptr) return Wrong(path.Child(key), "is not supported");
+    if (node.Find(key) != nullptr) return WrongSchema(path.Child(key), "is not supported");
   }
   auto schema = std::make_shared<Schema>();
   TY_RETURN_IF_ERROR(ReadType(node, path, *schema));
@@ -313,7 +313,7 @@ absl::StatusOr<SchemaPtr> Parser::Parse(const Document& document, const FieldPat
   bool unique_items = false;
   TY_RETURN_IF_ERROR(node.Read("uniqueItems", unique_items));
   if (unique_items)
-    return Wrong(path.Child("uniqueItems"), StrCat("must not be true; use ", kListType, ": set"));
+    return WrongSchema(path.Child("uniqueItems"), StrCat("must not be true; use ", kListType, ": set"));
   TY_RETURN_IF_ERROR(CheckStructural(*schema, path, place));
   if (place == SchemaPlace::kRoot || schema->embedded_resource) AddObjectFields(*schema);
   TY_RETURN_IF_ERROR(CheckDefault(*schema, path));

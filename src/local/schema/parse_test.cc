@@ -8,14 +8,14 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string ErrorOf(std::string_view schema) {
+std::string ParseErrorOf(std::string_view schema) {
   const auto parsed = ParseOpenApiSchema(Json(schema));
   return parsed.ok() ? "" : std::string(parsed.status().message());
 }
 
 // A field `f` of an object.
 std::string ErrorOfField(std::string_view schema) {
-  return ErrorOf(std::string(R"({"type":"object","properties":{"f":)") + std::string(schema) + "}}");
+  return ParseErrorOf(std::string(R"({"type":"object","properties":{"f":)") + std::string(schema) + "}}");
 }
 
 TEST(ParseOpenApiSchema, KeepsWhatItReads) {
@@ -95,14 +95,14 @@ TEST(ParseOpenApiSchema, RefusesWhatIsNotStructural) {
 }
 
 TEST(ParseOpenApiSchema, WantsAnObjectAtTheRoot) {
-  EXPECT_THAT(ErrorOf(R"({"type":"string"})"), HasSubstr("must be object at the root"));
-  EXPECT_THAT(ErrorOf(R"([])"), HasSubstr("must be a schema"));
-  EXPECT_THAT(ErrorOf(R"({"type":"object","allOf":[{"oneOf":[{"properties":{"a":{"minLength":1}}}]}]})"),
+  EXPECT_THAT(ParseErrorOf(R"({"type":"string"})"), HasSubstr("must be object at the root"));
+  EXPECT_THAT(ParseErrorOf(R"([])"), HasSubstr("must be a schema"));
+  EXPECT_THAT(ParseErrorOf(R"({"type":"object","allOf":[{"oneOf":[{"properties":{"a":{"minLength":1}}}]}]})"),
               HasSubstr("allOf[0].oneOf[0].properties[a]: speaks of a field"));
-  EXPECT_THAT(ErrorOf(R"({"type":"object","additionalProperties":{"type":"string"}})"),
+  EXPECT_THAT(ParseErrorOf(R"({"type":"object","additionalProperties":{"type":"string"}})"),
               HasSubstr("at the root"));
   EXPECT_THAT(
-      ErrorOf(
+      ParseErrorOf(
           R"({"type":"object","properties":{"metadata":{"type":"object","properties":{"labels":{"type":"object"}}}}})"),
       HasSubstr("name and generateName"));
 }

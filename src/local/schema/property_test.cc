@@ -126,9 +126,9 @@ TEST(Schemas, HoldTheirPromisesForEveryValue) {
       }
 
       Document filled = pruned;
-      ApplyDefaults(*schema, filled);
+      EXPECT_TRUE(ApplyDefaults(*schema, filled));
       again = filled;
-      ApplyDefaults(*schema, again);
+      EXPECT_TRUE(ApplyDefaults(*schema, again));
       EXPECT_EQ(again, filled) << PrintJson(value);
       EXPECT_THAT(Prune(*schema, again), IsEmpty());
 
@@ -146,7 +146,7 @@ TEST(Kinds, SurviveEveryValue) {
       Document object = Source(seed).ValueFor(*kind.schema, 6);
       const Document before = object;
       Prune(*kind.schema, object);
-      ApplyDefaults(*kind.schema, object);
+      EXPECT_TRUE(ApplyDefaults(*kind.schema, object));
       ApplyComputedDefaults(kind, object);
       PrepareForCreate(kind, object);
       EXPECT_LE(ValidateCreate(kind, object).size(), 16U);
@@ -162,14 +162,14 @@ TEST(Kinds, CompleteASoundObjectOnceAndForAll) {
     for (unsigned seed = 0; seed < 150; ++seed) {
       Document object = Source(seed).ValueFor(*kind.schema, 6);
       Prune(*kind.schema, object);
-      ApplyDefaults(*kind.schema, object);
+      EXPECT_TRUE(ApplyDefaults(*kind.schema, object));
       if (!Validate(*kind.schema, object).empty()) continue;
       ++sound;
       ApplyComputedDefaults(kind, object);
       SCOPED_TRACE(StrCat(kind.kind, " seed ", seed, " ", PrintJson(object)));
       EXPECT_THAT(Validate(*kind.schema, object), IsEmpty());
       Document again = object;
-      ApplyDefaults(*kind.schema, again);
+      EXPECT_TRUE(ApplyDefaults(*kind.schema, again));
       ApplyComputedDefaults(kind, again);
       EXPECT_EQ(again, object);
       EXPECT_THAT(Prune(*kind.schema, again), IsEmpty());

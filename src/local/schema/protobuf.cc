@@ -107,7 +107,7 @@ absl::StatusOr<Small> ReadSmall(std::string_view message) {
   }
 }
 
-absl::StatusOr<Document> Text(std::string_view bytes) {
+absl::StatusOr<Document> TextValue(std::string_view bytes) {
   if (!IsUtf8(bytes)) return Broken("a text is not UTF-8");
   return Document(bytes);
 }
@@ -184,8 +184,8 @@ class Decoder {
       TY_ASSIGN_OR_RETURN(const auto part, fields.Next());
       if (!part) break;
       if (part->number == 1) {
-        TY_ASSIGN_OR_RETURN(const Document key, Text(part->bytes));
-        entry.first = ::trainyard::Text(key);
+        TY_ASSIGN_OR_RETURN(const Document key, TextValue(part->bytes));
+        entry.first = Text(key);
       }
       if (part->number == 2) value = *part;
     }
@@ -214,7 +214,7 @@ class Decoder {
     if (schema.type == SchemaType::kString) return String(schema, field.bytes);
     if (schema.type == SchemaType::kIntOrString) {
       TY_ASSIGN_OR_RETURN(const Small small, ReadSmall(field.bytes));
-      if (small.numbers[1] != 0) return Text(small.bytes[3]);
+      if (small.numbers[1] != 0) return TextValue(small.bytes[3]);
       return Document(std::int64_t{static_cast<std::int32_t>(small.numbers[2])});
     }
     if (schema.type == SchemaType::kObject && !schema.wire.empty()) {
@@ -228,7 +228,7 @@ class Decoder {
     if (schema.format == "byte") return Document(EncodeBase64(bytes));
     if (schema.format == "quantity") {
       TY_ASSIGN_OR_RETURN(const Small small, ReadSmall(bytes));
-      return Text(small.bytes[1]);
+      return TextValue(small.bytes[1]);
     }
     if (schema.format == "date-time") {
       TY_ASSIGN_OR_RETURN(const Small small, ReadSmall(bytes));
@@ -239,7 +239,7 @@ class Decoder {
       return Document(schema.name.ends_with("MicroTime") ? kube::PrintMicroTime(time)
                                                          : kube::PrintTime(time));
     }
-    return Text(bytes);
+    return TextValue(bytes);
   }
 
   // Anything goes here, so it is JSON within a message.

@@ -119,8 +119,9 @@ enum class OpenApiVersion : std::uint8_t { kV2, kV3 };
 Document ToOpenApi(const Schema& schema, OpenApiVersion version = OpenApiVersion::kV3);
 
 // Fills in what is missing and has a default, also in what the defaults themselves bring. A null where the
-// schema allows none counts as missing: it gets the default or goes away. Idempotent.
-void ApplyDefaults(const Schema& schema, Document& value);
+// schema allows none counts as missing: it gets the default or goes away. Idempotent. False: there are so
+// many that no object with them can be stored; some were left out.
+[[nodiscard]] bool ApplyDefaults(const Schema& schema, Document& value);
 
 // Removes what the schema does not know; returns the paths of what was removed ("spec.foo"), in the order in
 // which they stood, for the warning or the error of strict field validation. Idempotent.

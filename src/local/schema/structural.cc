@@ -10,7 +10,7 @@
 namespace trainyard::local {
 namespace {
 
-absl::Status Wrong(const FieldPath& path, std::string_view what) {
+absl::Status NotStructural(const FieldPath& path, std::string_view what) {
   return absl::InvalidArgumentError(StrCat(path.Str(), ": ", what));
 }
 
@@ -40,9 +40,10 @@ absl::Status CheckAlternatives(const Schema& schema, const Schema* around, const
 absl::Status CheckAlternative(const Schema& schema, const Schema* around, const FieldPath& path,
                               bool may_have_type) {
   const auto forbid = [&](bool given, std::string_view key) {
-    return given ? Wrong(path.Child(key),
-                         "must not be given inside allOf, anyOf, oneOf or not; say it outside of them")
-                 : absl::OkStatus();
+    return given
+               ? NotStructural(path.Child(key),
+                               "must not be given inside allOf, anyOf, oneOf or not; say it outside of them")
+               : absl::OkStatus();
   };
   TY_RETURN_IF_ERROR(forbid(schema.type == SchemaType::kIntOrString, "x-kubernetes-int-or-string"));
   TY_RETURN_IF_ERROR(forbid(schema.type != SchemaType::kAny && !may_have_type, "type"));
@@ -56,16 +57,17 @@ absl::Status CheckAlternative(const Schema& schema, const Schema* around, const 
   const FieldPath properties = path.Child("properties");
   for (const auto& [key, below] : schema.properties) {
     if (key == "metadata")
-      return Wrong(properties.Key(key), "must not be given inside allOf, anyOf, oneOf or not");
+      return NotStructural(properties.Key(key), "must not be given inside allOf, anyOf, oneOf or not");
     const auto found = around == nullptr ? schema.properties.end() : around->properties.find(key);
     if (around != nullptr && found == around->properties.end())
-      return Wrong(properties.Key(key), "speaks of a field that must also stand outside of the alternatives");
+      return NotStructural(properties.Key(key),
+                           "speaks of a field that must also stand outside of the alternatives");
     const Schema* outside = around == nullptr ? nullptr : found->second.get();
     TY_RETURN_IF_ERROR(CheckAlternative(*below, outside, properties.Key(key), false));
   }
   if (schema.items) {
     if (around != nullptr && !around->items)
-      return Wrong(path.Child("items"), "must also stand outside of the alternatives");
+      return NotStructural(path.Child("items"), "must also stand outside of the alternatives");
     const Schema* outside = around == nullptr ? nullptr : around->items.get();
     TY_RETURN_IF_ERROR(CheckAlternative(*schema.items, outside, path.Child("items"), false));
   }
@@ -82,45 +84,50 @@ absl::Status CheckAlternatives(const Schema& schema, const Schema* around, const
 
 absl::Status CheckType(const Schema& schema, const FieldPath& path, SchemaPlace place) {
   const bool object = schema.type == SchemaType::kObject;
-  if (place == SchemaPlace::kRoot && !object) return Wrong(path.Child("type"), "must be object at the root");
+  if (place == SchemaPlace::kRoot && !object)
+    return NotStructural(path.Child("type"), "must be object at the root");
   if (schema.embedded_resource && !object)
-    return Wrong(path.Child("type"), "must be object where x-kubernetes-embedded-resource is true");
+    return NotStructural(path.Child("type"), "must be object where x-kubernetes-embedded-resource is true");
   if (schema.type == SchemaType::kAny && !schema.preserve_unknown) {
-    return Wrong(path.Child("type"), place == SchemaPlace::kItems
-                                         ? "is required for the items of a list"
-                                         : "is required for a field; or give "
-                                           "x-kubernetes-preserve-unknown-fields: true for any value");
+    return NotStructural(path.Child("type"),
+                         place == SchemaPlace::kItems
+                             ? "is required for the items of a list"
+                             : "is required for a field; or give "
+                               "x-kubernetes-preserve-unknown-fields: true for any value");
   }
   if (schema.type == SchemaType::kArray && !schema.items)
-    return Wrong(path.Child("items"), "is required where type is array");
+    return NotStructural(path.Child("items"), "is required where type is array");
   if (schema.type == SchemaType::kIntOrString && (schema.preserve_unknown || schema.embedded_resource)) {
-    return Wrong(path.Child("x-kubernetes-int-or-string"),
-                 "goes with neither x-kubernetes-preserve-unknown-fields nor x-kubernetes-embedded-resource");
+    return NotStructural(
+        path.Child("x-kubernetes-int-or-string"),
+        "goes with neither x-kubernetes-preserve-unknown-fields nor x-kubernetes-embedded-resource");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckResource(const Schema& schema, const FieldPath& path, SchemaPlace place) {
   if (schema.additional)
-    return Wrong(path.Child("additionalProperties"), "must not be used at the root of a resource");
+    return NotStructural(path.Child("additionalProperties"), "must not be used at the root of a resource");
   const FieldPath properties = path.Child("properties");
   for (const std::string_view key : {"apiVersion", "kind"}) {
     const auto field = schema.properties.find(key);
     if (field != schema.properties.end() && field->second->type != SchemaType::kString)
-      return Wrong(properties.Key(key), "must be of type string");
+      return NotStructural(properties.Key(key), "must be of type string");
   }
   const auto metadata = schema.properties.find("metadata");
   if (metadata != schema.properties.end()) {
     const FieldPath below = properties.Key("metadata");
-    if (metadata->second->type != SchemaType::kObject) return Wrong(below, "must be of type object");
+    if (metadata->second->type != SchemaType::kObject) return NotStructural(below, "must be of type object");
     for (const auto& [key, ignored] : metadata->second->properties) {
       if (place == SchemaPlace::kRoot && key != "name" && key != "generateName")
-        return Wrong(below, "must say nothing but name and generateName; the rest is the same for all kinds");
+        return NotStructural(
+            below, "must say nothing but name and generateName; the rest is the same for all kinds");
     }
   }
   if (schema.embedded_resource && !schema.preserve_unknown && schema.properties.empty())
-    return Wrong(properties,
-                 "is required where x-kubernetes-embedded-resource is true, unless unknown fields are kept");
+    return NotStructural(
+        properties,
+        "is required where x-kubernetes-embedded-resource is true, unless unknown fields are kept");
   return absl::OkStatus();
 }
 
@@ -128,29 +135,30 @@ absl::Status CheckKeys(const Schema& schema, const FieldPath& path) {
   if (schema.list_type == ListType::kAtomic) return absl::OkStatus();
   const FieldPath items = path.Child("items");
   if (schema.items->nullable)
-    return Wrong(items.Child("nullable"), "must not be true in a list that is a set or map");
+    return NotStructural(items.Child("nullable"), "must not be true in a list that is a set or map");
   if (schema.list_type == ListType::kSet) {
     if (schema.items->type == SchemaType::kObject && !schema.items->atomic_map)
-      return Wrong(items.Child("x-kubernetes-map-type"), "must be atomic for the items of a set");
+      return NotStructural(items.Child("x-kubernetes-map-type"), "must be atomic for the items of a set");
     return absl::OkStatus();
   }
   if (schema.items->type != SchemaType::kObject)
-    return Wrong(items.Child("type"), "must be object where x-kubernetes-list-type is map");
+    return NotStructural(items.Child("type"), "must be object where x-kubernetes-list-type is map");
   const FieldPath properties = items.Child("properties");
   for (const std::string& key : schema.list_keys) {
     const auto field = schema.items->properties.find(key);
     if (field == schema.items->properties.end())
-      return Wrong(path.Child("x-kubernetes-list-map-keys"),
-                   StrCat("\"", key, "\" is no property of the items"));
+      return NotStructural(path.Child("x-kubernetes-list-map-keys"),
+                           StrCat("\"", key, "\" is no property of the items"));
     if (std::ranges::count(schema.list_keys, key) > 1)
-      return Wrong(path.Child("x-kubernetes-list-map-keys"), StrCat("\"", key, "\" stands there twice"));
+      return NotStructural(path.Child("x-kubernetes-list-map-keys"),
+                           StrCat("\"", key, "\" stands there twice"));
     const Schema& below = *field->second;
     if (below.type == SchemaType::kArray || below.type == SchemaType::kObject)
-      return Wrong(properties.Key(key), "is a list key and must be of a scalar type");
+      return NotStructural(properties.Key(key), "is a list key and must be of a scalar type");
     const bool required = std::ranges::find(schema.items->required, key) != schema.items->required.end();
     if (!required && !below.default_value)
-      return Wrong(properties.Key(key), "is a list key and must be required or have a default");
-    if (below.nullable) return Wrong(properties.Key(key), "is a list key and must not be nullable");
+      return NotStructural(properties.Key(key), "is a list key and must be required or have a default");
+    if (below.nullable) return NotStructural(properties.Key(key), "is a list key and must not be nullable");
   }
   return absl::OkStatus();
 }
@@ -171,10 +179,11 @@ absl::Status CheckDefault(const Schema& schema, const FieldPath& path) {
   const FieldPath at = path.Child("default");
   Document value = *schema.default_value;
   if (const auto unknown = Prune(schema, value); !unknown.empty())
-    return Wrong(at, StrCat("has the unknown field ", unknown.front()));
+    return NotStructural(at, StrCat("has the unknown field ", unknown.front()));
   if (const auto causes = Validate(schema, value, 1); !causes.empty()) {
-    return Wrong(at, StrCat("does not validate: ", causes[0].field.empty() ? "" : causes[0].field + ": ",
-                            causes[0].message));
+    return NotStructural(at,
+                         StrCat("does not validate: ", causes[0].field.empty() ? "" : causes[0].field + ": ",
+                                causes[0].message));
   }
   return absl::OkStatus();
 }

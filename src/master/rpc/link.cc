@@ -21,7 +21,7 @@
 namespace trainyard::master {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenTries(20);
+constexpr std::chrono::milliseconds kReconnectPause(20);
 constexpr std::chrono::milliseconds kBetweenLooks(200);
 constexpr int kConnectMs = 2000;
 constexpr const char* kMethod = "/trainyard.master/Session";
@@ -146,7 +146,7 @@ class GrpcLink final : public Link {
         break;
       }
       log::Debug("the master is away", {{"address", options_.address}, {"because", broke}});
-      std::this_thread::sleep_for(kBetweenTries);
+      std::this_thread::sleep_for(kReconnectPause);
     }
     queue_.Shutdown();
     void* tag = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/base64.h"
@@ -258,12 +259,14 @@ class ProgramWorker {
 
 absl::Status RunProgramWorker(const WorkerOptions& options,
                               const std::function<void(std::function<void()> stop)>& on_running) {
+  std::optional<ProgramWorker>
+      worker;  // outlives the trainer, whose thread loads batches until it is destroyed
   TY_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerTrainer> trainer, WorkerTrainer::Connect(options));
-  ProgramWorker worker(*trainer);
-  TY_RETURN_IF_ERROR(worker.Prepare());
+  worker.emplace(*trainer);
+  TY_RETURN_IF_ERROR(worker->Prepare());
   on_running([running = trainer.get()] { running->Stop(); });
-  trainer->Start([&](const tasks::Task& task, tasks::Range range) { return worker.Load(task, range); });
-  const absl::Status ended = worker.Run();
+  trainer->Start([&](const tasks::Task& task, tasks::Range range) { return worker->Load(task, range); });
+  const absl::Status ended = worker->Run();
   on_running([] {});
   trainer->Stop();
   return ended;

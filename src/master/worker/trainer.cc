@@ -18,7 +18,7 @@ namespace trainyard::master {
 namespace {
 
 constexpr std::size_t kAhead = 3;  // minibatches that are ready
-constexpr absl::Duration kFarewell = absl::Seconds(2);
+constexpr absl::Duration kGoodbye = absl::Seconds(2);
 constexpr absl::Duration kBetweenPulls = absl::Milliseconds(20);
 
 tasks::Task FromWire(const wire::Task& task) {
@@ -226,7 +226,7 @@ class LinkedTrainer final : public WorkerTrainer {
       *told = true;
       changed_.SignalAll();
     });
-    const SteadyTime deadline = Clock::System().Steady() + kFarewell;
+    const SteadyTime deadline = Clock::System().Steady() + kGoodbye;
     const MutexLock lock(mu_);
     while (!*told && changed_.WaitUntil(mu_, deadline)) {
     }

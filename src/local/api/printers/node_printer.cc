@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kRolePrefix = "node-role.kubernetes.io/";
 
-std::string StatusOf(const Document& node) {
+std::string NodeStatusOf(const Document& node) {
   std::string status = "Unknown";
   if (const Array* conditions = ArrayAt(node, {"status", "conditions"})) {
     for (const Document& condition : *conditions) {
@@ -43,12 +43,12 @@ std::string_view AddressOf(const Document& node, std::string_view type) {
   return "<none>";
 }
 
-Array Cells(const Document& node, absl::Time now) {
+Array NodeCells(const Document& node, absl::Time now) {
   const auto info = [&](std::string_view field) {
     return StringAt(node, {"status", "nodeInfo", field}, "<unknown>");
   };
   return {StringAt(node, {"metadata", "name"}),
-          StatusOf(node),
+          NodeStatusOf(node),
           RolesOf(node),
           PrintAgeOf(node, now),
           StringAt(node, {"status", "nodeInfo", "kubeletVersion"}),
@@ -73,7 +73,7 @@ const Printer& NodePrinter() {
                   {.name = "OS-Image", .description = "Its operating system.", .priority = 1},
                   {.name = "Kernel-Version", .description = "Its kernel.", .priority = 1},
                   {.name = "Container-Runtime", .description = "What runs its containers.", .priority = 1}},
-      .cells = Cells};
+      .cells = NodeCells};
   return printer;
 }
 

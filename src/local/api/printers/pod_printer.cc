@@ -72,7 +72,7 @@ std::string ContainerReason(const Document& pod, std::string reason) {
   return reason;
 }
 
-std::string StatusOf(const Document& pod) {
+std::string PodStatusOf(const Document& pod) {
   std::string reason(StringAt(pod, {"status", "phase"}));
   if (const std::string_view given = StringAt(pod, {"status", "reason"}); !given.empty()) reason = given;
   for (const Document& condition : StatusesAt(pod, "conditions")) {
@@ -112,7 +112,7 @@ std::string ReadinessGates(const Document& pod) {
   return StrCat(met, "/", gates->size());
 }
 
-Array Cells(const Document& pod, absl::Time now) {
+Array PodCells(const Document& pod, absl::Time now) {
   std::size_t ready = 0;
   for (const Document& status : StatusesAt(pod, "containerStatuses")) {
     const bool runs = BoolAt(status, {"ready"}) && Find(status, {"state", "running"}) != nullptr;
@@ -120,7 +120,7 @@ Array Cells(const Document& pod, absl::Time now) {
   }
   return {StringAt(pod, {"metadata", "name"}),
           StrCat(ready, "/", SpecCount(pod, "containers")),
-          StatusOf(pod),
+          PodStatusOf(pod),
           Restarts(pod, now),
           PrintAgeOf(pod, now),
           StringAt(pod, {"status", "podIP"}, "<none>"),
@@ -145,7 +145,7 @@ const Printer& PodPrinter() {
            {.name = "Readiness Gates",
             .description = "Conditions of others that are met, of all.",
             .priority = 1}},
-      .cells = Cells};
+      .cells = PodCells};
   return printer;
 }
 

@@ -13,14 +13,14 @@ namespace trainyard::local {
 namespace {
 
 bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return IsLower(c) || (c >= 'A' && c <= 'Z'); }
+bool IsNameDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsNameLetter(char c) { return IsLower(c) || (c >= 'A' && c <= 'Z'); }
 
 std::string_view FindDataKeyProblem(std::string_view key) {
   if (key.size() > kube::kMaxDnsSubdomain) return "must be no more than 253 characters";
   if (key == "." || key.starts_with("..")) return "must not be '.' nor begin with '..'";
   const bool plain = !key.empty() && std::ranges::all_of(key, [](char c) {
-    return IsLetter(c) || IsDigit(c) || c == '-' || c == '_' || c == '.';
+    return IsNameLetter(c) || IsNameDigit(c) || c == '-' || c == '_' || c == '.';
   });
   return plain ? "" : "must be letters, digits, '-', '_' and '.'";
 }
@@ -29,9 +29,10 @@ std::string_view FindDataKeyProblem(std::string_view key) {
 
 std::string_view FindPortNameProblem(std::string_view name) {
   if (name.size() > 15) return "must be no more than 15 characters";
-  const bool plain = !name.empty() && !name.starts_with('-') && !name.ends_with('-') &&
-                     name.find("--") == std::string_view::npos &&
-                     std::ranges::all_of(name, [](char c) { return IsLower(c) || IsDigit(c) || c == '-'; });
+  const bool plain =
+      !name.empty() && !name.starts_with('-') && !name.ends_with('-') &&
+      name.find("--") == std::string_view::npos &&
+      std::ranges::all_of(name, [](char c) { return IsLower(c) || IsNameDigit(c) || c == '-'; });
   if (!plain)
     return "must be lower-case letters, digits and single '-', and begin and end with a letter or digit";
   return std::ranges::any_of(name, IsLower) ? "" : "must have at least one letter";
@@ -39,8 +40,8 @@ std::string_view FindPortNameProblem(std::string_view name) {
 
 std::string_view FindEnvNameProblem(std::string_view name) {
   if (name == "." || name.starts_with("..")) return "must not be '.' nor begin with '..'";
-  const bool plain = !name.empty() && !IsDigit(name[0]) && std::ranges::all_of(name, [](char c) {
-    return IsLetter(c) || IsDigit(c) || c == '-' || c == '_' || c == '.';
+  const bool plain = !name.empty() && !IsNameDigit(name[0]) && std::ranges::all_of(name, [](char c) {
+    return IsNameLetter(c) || IsNameDigit(c) || c == '-' || c == '_' || c == '.';
   });
   return plain ? "" : "must be letters, digits, '_', '-' and '.', and not begin with a digit";
 }

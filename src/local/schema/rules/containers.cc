@@ -132,7 +132,7 @@ bool CanOvercommit(std::string_view name) {
   return name.find('/') == std::string_view::npos && !name.starts_with("hugepages-");
 }
 
-absl::StatusOr<kube::Quantity> ToQuantity(const Document& value) {
+absl::StatusOr<kube::Quantity> QuantityOf(const Document& value) {
   return value.is_string() ? kube::Quantity::Parse(Text(value)) : kube::Quantity::Parse(PrintJson(value));
 }
 
@@ -147,7 +147,7 @@ void CheckAmounts(const Document& resources, std::string_view which, const Field
       causes.Invalid(at, Document(name), wrong);
     if (name.find('/') == std::string_view::npos && !IsStandardResource(name))
       causes.Invalid(at, Document(name), "must be a standard resource for containers");
-    const auto quantity = ToQuantity(member.value());
+    const auto quantity = QuantityOf(member.value());
     if (!quantity.ok()) continue;
     if (quantity->Sign() < 0) causes.Invalid(at, member.value(), "must be greater than or equal to 0");
     const auto whole = quantity->Units();
@@ -173,8 +173,8 @@ void CheckResources(const Document& container, const FieldPath& path, Causes& ca
         causes.Required(at.Child("limits"), "Limit must be set for non overcommitable resources");
       continue;
     }
-    const auto wanted = ToQuantity(request.value());
-    const auto most = ToQuantity(*limit);
+    const auto wanted = QuantityOf(request.value());
+    const auto most = QuantityOf(*limit);
     if (!wanted.ok() || !most.ok()) continue;
     if (*wanted != *most && !CanOvercommit(name)) {
       causes.Invalid(at.Child("requests"), request.value(), StrCat("must be equal to ", name, " limit"));

@@ -82,25 +82,25 @@ void RestoreImages(const Object& before, Object& after, std::string_view list) {
   }
 }
 
-bool IsEmpty(const Document& value) {
+bool IsUnset(const Document& value) {
   return value.is_null() || (value.is_string() && value.get_string().empty()) ||
          (value.is_array() && value.get_array().empty()) || (value.is_object() && value.get_object().empty());
 }
 
 // Equal, where what is empty counts as missing: clients write an empty list or leave it out.
-bool IsSame(const Document& a, const Document& b);
+bool IsSameSpec(const Document& a, const Document& b);
 
 bool HasSame(const Object& a, const Object& b) {
   return std::ranges::all_of(a, [&](const auto& member) {
     const Document* other = b.if_contains(member.key());
-    return other != nullptr ? IsSame(member.value(), *other) : IsEmpty(member.value());
+    return other != nullptr ? IsSameSpec(member.value(), *other) : IsUnset(member.value());
   });
 }
 
-bool IsSame(const Document& a, const Document& b) {
+bool IsSameSpec(const Document& a, const Document& b) {
   if (a.is_object() && b.is_object())
     return HasSame(a.get_object(), b.get_object()) && HasSame(b.get_object(), a.get_object());
-  if (a.is_array() && b.is_array()) return std::ranges::equal(a.get_array(), b.get_array(), IsSame);
+  if (a.is_array() && b.is_array()) return std::ranges::equal(a.get_array(), b.get_array(), IsSameSpec);
   return a == b;
 }
 
@@ -108,11 +108,11 @@ bool IsSame(const Document& a, const Document& b) {
 std::string FirstDifference(const Object& before, const Object& after) {
   for (const auto& member : after) {
     const Document* old_value = before.if_contains(member.key());
-    const bool same = old_value == nullptr ? IsEmpty(member.value()) : IsSame(*old_value, member.value());
+    const bool same = old_value == nullptr ? IsUnset(member.value()) : IsSameSpec(*old_value, member.value());
     if (!same) return StrCat("spec.", Key(member));
   }
   for (const auto& member : before) {
-    if (!after.contains(member.key()) && !IsEmpty(member.value())) return StrCat("spec.", Key(member));
+    if (!after.contains(member.key()) && !IsUnset(member.value())) return StrCat("spec.", Key(member));
   }
   return "spec";
 }
