@@ -30,7 +30,7 @@ namespace {
 using kube::Resource;
 
 constexpr std::string_view kContainer = "aitj-main";
-constexpr absl::Duration kPatience = absl::Minutes(2);
+constexpr absl::Duration kAijobPatience = absl::Minutes(2);
 
 SteadyTime Now() { return Clock::System().Steady(); }
 
@@ -161,7 +161,7 @@ absl::StatusOr<ManyJobs> RunManyJobs(const Settings& settings, int jobs) {
   TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
   NodeListCounter counter(*transport);
   TY_ASSIGN_OR_RETURN(const auto running, ops::Operator::Start(counter, Clock::System(), {}));
-  TY_RETURN_IF_ERROR(running->WaitForSync(kPatience));
+  TY_RETURN_IF_ERROR(running->WaitForSync(kAijobPatience));
   std::vector<double> times;
   for (int round = 0; round < settings.rounds; ++round) {
     const std::string ns = StrCat("many-", round);

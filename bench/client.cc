@@ -24,7 +24,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr std::size_t kBatch = 64;  // as many as the client keeps in flight
+constexpr std::size_t kClientBatch = 64;  // as many as the client keeps in flight
 constexpr int kWorkers = 2;
 
 // An HTTP/1.1 server that does as little as one can: it says "created" to every request, with the object
@@ -189,7 +189,7 @@ class BareCurl {
   }
   CURLM* multi_;
   curl_slist* headers_ = nullptr;
-  std::array<Slot, kBatch> slots_;
+  std::array<Slot, kClientBatch> slots_;
 };
 
 }  // namespace
@@ -202,10 +202,10 @@ void ClientRows(const Settings& settings, std::vector<Row>& rows) {
   BareCurl bare(server.url());
   std::atomic<std::uint64_t> number = 0;
   const auto client = [&] {
-    return kBatch * Rate(kWorkers, settings.time, [&](int) {
+    return kClientBatch * Rate(kWorkers, settings.time, [&](int) {
              std::vector<kube::Operation> creates;
-             creates.reserve(kBatch);
-             for (std::size_t i = 0; i < kBatch; ++i) {
+             creates.reserve(kClientBatch);
+             for (std::size_t i = 0; i < kClientBatch; ++i) {
                creates.push_back(kube::CreateOperation(kube::Resource::Pods(), "default", MakePod(number++)));
              }
              for (const auto& created : api.Do(std::move(creates))) {
@@ -213,7 +213,9 @@ void ClientRows(const Settings& settings, std::vector<Row>& rows) {
              }
            });
   };
-  const auto raw = [&] { return kBatch * Rate(1, settings.time, [&](int) { bare.CreateAll(number); }); };
+  const auto raw = [&] {
+    return kClientBatch * Rate(1, settings.time, [&](int) { bare.CreateAll(number); });
+  };
   client();  // connections are made once
   const Pair creates = Alternate(settings.rounds, client, raw);
   rows.push_back({.name = "client: creates, 2 workers, batches of 64",

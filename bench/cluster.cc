@@ -14,7 +14,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr int kClients = 32;
+constexpr int kClusterClients = 32;
 constexpr std::string_view kPods = "/api/v1/namespaces/default/pods";
 
 // A pod that is stored and not run: nobody schedules it.
@@ -26,12 +26,12 @@ std::string PodBody(std::string_view name, std::string_view label) {
       R"("command":["sleep","1000"],"env":[{"name":"RANK","value":"0"}],"resources":{"requests":{"cpu":"100m"}}}]}})");
 }
 
-// Creates pods from kClients connections until `enough(created)`; pods a second.
+// Creates pods from kClusterClients connections until `enough(created)`; pods a second.
 class Creator {
  public:
   static absl::StatusOr<std::unique_ptr<Creator>> Connect(const HttpsTarget& target, std::string prefix) {
     auto creator = std::make_unique<Creator>(std::move(prefix));
-    TY_ASSIGN_OR_RETURN(creator->load_, HttpsLoad::Connect(target, kClients));
+    TY_ASSIGN_OR_RETURN(creator->load_, HttpsLoad::Connect(target, kClusterClients));
     return creator;
   }
   explicit Creator(std::string prefix) : prefix_(std::move(prefix)) {}
@@ -52,7 +52,7 @@ class Creator {
       if (refused.ok() && !enough(created + asked)) next(connection);
     };
     const SteadyTime begin = Clock::System().Steady();
-    for (int i = 0; i < kClients && !enough(asked); ++i) next(i);
+    for (int i = 0; i < kClusterClients && !enough(asked); ++i) next(i);
     TY_RETURN_IF_ERROR(load_->TurnUntil([&] { return asked == 0; }, absl::Minutes(2)));
     TY_RETURN_IF_ERROR(refused);
     return created / absl::ToDoubleSeconds(Clock::System().Steady() - begin);

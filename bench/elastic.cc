@@ -33,8 +33,8 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr std::size_t kMostFile = std::size_t{16} << 20;
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr std::size_t kElasticMostFile = std::size_t{16} << 20;
+constexpr absl::Duration kElasticPatience = absl::Seconds(60);
 
 // Processes of a job's pods, by their pods' names.
 std::map<std::string, pid_t> FindProcesses(const std::string& job, std::string_view word) {
@@ -43,9 +43,9 @@ std::map<std::string, pid_t> FindProcesses(const std::string& job, std::string_v
   while (const dirent* const entry = all == nullptr ? nullptr : ::readdir(all)) {
     const auto pid = ParseNumber<pid_t>(entry->d_name);
     if (!pid) continue;
-    const auto command = ReadFile(StrCat("/proc/", *pid, "/cmdline"), kMostFile);
+    const auto command = ReadFile(StrCat("/proc/", *pid, "/cmdline"), kElasticMostFile);
     if (!command.ok() || command->find(StrCat("trainyard", '\0', word)) == std::string::npos) continue;
-    const auto environment = ReadFile(StrCat("/proc/", *pid, "/environ"), kMostFile);
+    const auto environment = ReadFile(StrCat("/proc/", *pid, "/environ"), kElasticMostFile);
     if (!environment.ok()) continue;
     const std::string key = "TRAINYARD_POD_NAME=";
     const std::size_t at = environment->find(key + job + "-");
@@ -89,7 +89,7 @@ class BenchJob {
   }
   // The first so many lines with the words, at or after a time.
   absl::StatusOr<absl::Time> Await(std::string_view words, absl::Time after, int count = 1) {
-    const SteadyTime deadline = Clock::System().Steady() + kPatience;
+    const SteadyTime deadline = Clock::System().Steady() + kElasticPatience;
     for (;;) {
       const auto lines = Log();
       int found = 0;
@@ -132,8 +132,6 @@ master::JobSpec DigitsJob(const std::string& name, const Digits& digits, const g
           .epochs = 100000};
 }
 
-absl::Time Now() { return absl::Now(); }
-
 // Milliseconds from the kill of a worker to the two that matter.
 absl::StatusOr<std::pair<double, double>> KillWorker(client::Cluster& cluster, master::JobSpec spec) {
   TY_ASSIGN_OR_RETURN(const auto job, BenchJob::Submit(cluster, std::move(spec)));
@@ -144,7 +142,7 @@ absl::StatusOr<std::pair<double, double>> KillWorker(client::Cluster& cluster, m
     absl::SleepFor(absl::Milliseconds(500));
     const auto processes = FindProcesses(job->name(), "worker");
     if (processes.empty()) return absl::NotFoundError("no worker runs");
-    const absl::Time killed = Now();
+    const absl::Time killed = absl::Now();
     ::kill(processes.begin()->second, SIGKILL);
     TY_ASSIGN_OR_RETURN(const absl::Time over, job->Await("what a lost worker had is taken over", killed));
     TY_ASSIGN_OR_RETURN(const absl::Time again, job->Await("a worker takes part", killed));
@@ -162,7 +160,7 @@ absl::StatusOr<double> KillMaster(client::Cluster& cluster, master::JobSpec spec
     absl::SleepFor(absl::Milliseconds(2500));  // a checkpoint is there
     const auto processes = FindProcesses(job->name(), "master");
     if (processes.empty()) return absl::NotFoundError("no master runs");
-    const absl::Time killed = Now();
+    const absl::Time killed = absl::Now();
     ::kill(processes.begin()->second, SIGKILL);
     TY_ASSIGN_OR_RETURN(const absl::Time again, job->Await("a worker takes part", killed));
     back.push_back(absl::ToDoubleSeconds(again - killed));
@@ -177,7 +175,7 @@ absl::StatusOr<double> KillMany(client::Cluster& cluster, master::JobSpec spec, 
   const auto processes = FindProcesses(job->name(), "worker");
   if (static_cast<int>(processes.size()) != many)
     return absl::InternalError(StrCat(processes.size(), " workers run"));
-  const absl::Time killed = Now();
+  const absl::Time killed = absl::Now();
   for (const auto& [pod, pid] : processes) ::kill(pid, SIGKILL);
   TY_ASSIGN_OR_RETURN(const absl::Time again, job->Await("a worker takes part", killed, many));
   return absl::ToDoubleSeconds(again - killed);

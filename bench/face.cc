@@ -17,7 +17,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kFacePatience = absl::Seconds(30);
 constexpr absl::Duration kBrowserPatience = absl::Minutes(5);  // what drives it may have to be fetched
 constexpr std::size_t kMostBytes = std::size_t{1} << 16;
 constexpr int kJobs = 1000;
@@ -26,7 +26,7 @@ constexpr int kJobs = 1000;
 absl::StatusOr<double> TimeOf(const std::vector<std::string>& argv, const std::string& out) {
   const SteadyTime begun = Clock::System().Steady();
   TY_ASSIGN_OR_RETURN(Child child, Child::Spawn({.argv = argv, .stdout_path = out, .stderr_path = out}));
-  TY_ASSIGN_OR_RETURN(const ExitStatus exit, child.Wait(kPatience));
+  TY_ASSIGN_OR_RETURN(const ExitStatus exit, child.Wait(kFacePatience));
   if (exit != ExitStatus(Exited{.code = 0}))
     return absl::InternalError(StrCat(argv[1], ": ", PrintExit(exit)));
   return absl::ToDoubleMilliseconds(Clock::System().Steady() - begun);

@@ -17,7 +17,7 @@ namespace {
 
 using graph::Tensor;
 
-constexpr std::int64_t kBatch = 256;
+constexpr std::int64_t kGraphComputeBatch = 256;
 constexpr std::int64_t kSize = 1024;
 constexpr std::int64_t kMlpBatch = 128;
 
@@ -87,13 +87,15 @@ class BareLayer {
  private:
   // Rows that lie a little farther apart than they are long, which the library is faster on.
   static constexpr std::int64_t kStride = kSize + 16;
-  Tensor x_ = Tensor(graph::DataType::kFloat32, {kBatch, kStride});
+  Tensor x_ = Tensor(graph::DataType::kFloat32, {kGraphComputeBatch, kStride});
   Tensor w_ = Tensor(graph::DataType::kFloat32, {kSize, kStride});
-  Tensor d_ = Tensor(graph::DataType::kFloat32, {kBatch, kStride});
-  BareProduct forward_{{x_.data<float>(), kStride}, {w_.data<float>(), kStride}, kBatch, kSize, kSize};
-  BareProduct of_input_{{d_.data<float>(), kStride}, {w_.data<float>(), kStride, true}, kBatch, kSize, kSize};
+  Tensor d_ = Tensor(graph::DataType::kFloat32, {kGraphComputeBatch, kStride});
+  BareProduct forward_{
+      {x_.data<float>(), kStride}, {w_.data<float>(), kStride}, kGraphComputeBatch, kSize, kSize};
+  BareProduct of_input_{
+      {d_.data<float>(), kStride}, {w_.data<float>(), kStride, true}, kGraphComputeBatch, kSize, kSize};
   BareProduct of_weight_{
-      {x_.data<float>(), kStride, true}, {d_.data<float>(), kStride}, kSize, kBatch, kSize};
+      {x_.data<float>(), kStride, true}, {d_.data<float>(), kStride}, kSize, kGraphComputeBatch, kSize};
 };
 
 // The same as a program with an fc, its bias and a loss, gradients of all three but no update.
@@ -101,7 +103,8 @@ class LayerProgram {
  public:
   absl::Status Make() {
     graph::Builder net("fc");
-    const graph::Ref x = net.Parameter({kBatch, kSize}, {.name = "x", .initializer = graph::Uniform()});
+    const graph::Ref x =
+        net.Parameter({kGraphComputeBatch, kSize}, {.name = "x", .initializer = graph::Uniform()});
     const graph::Ref loss = net.Mean(net.Fc(x, kSize));
     TY_ASSIGN_OR_RETURN(graph::Programs programs, net.Finish());
     TY_RETURN_IF_ERROR(graph::AppendBackward(programs.main, loss.name).status());

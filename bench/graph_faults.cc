@@ -19,11 +19,11 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr std::int64_t kBatch = 64;
+constexpr std::int64_t kGraphFaultsBatch = 64;
 constexpr std::int64_t kCheckpointEvery = 100;
 constexpr std::int64_t kBefore = 150;  // steps until something is killed
-constexpr std::size_t kMostFile = std::size_t{1} << 20;
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr std::size_t kGraphFaultsMostFile = std::size_t{1} << 20;
+constexpr absl::Duration kGraphFaultsPatience = absl::Seconds(60);
 constexpr absl::Duration kAfter = absl::Seconds(4);  // how long it is watched
 
 struct Fault {
@@ -40,9 +40,9 @@ std::optional<pid_t> FindProcess(const std::string& pod) {
   while (const dirent* const entry = all == nullptr ? nullptr : ::readdir(all)) {
     const auto pid = ParseNumber<pid_t>(entry->d_name);
     if (!pid) continue;
-    const auto command = ReadFile(StrCat("/proc/", *pid, "/cmdline"), kMostFile);
+    const auto command = ReadFile(StrCat("/proc/", *pid, "/cmdline"), kGraphFaultsMostFile);
     if (!command.ok() || command->find("graph-worker") == std::string::npos) continue;
-    const auto environment = ReadFile(StrCat("/proc/", *pid, "/environ"), kMostFile);
+    const auto environment = ReadFile(StrCat("/proc/", *pid, "/environ"), kGraphFaultsMostFile);
     if (environment.ok() && environment->find(StrCat("TRAINYARD_POD_NAME=", pod, '\0')) != std::string::npos)
       found = *pid;
   }
@@ -56,7 +56,7 @@ class FaultyJob {
 
   // The longest time between two steps of trainer-0 after the kill, in seconds.
   absl::StatusOr<double> Pause(const Digits& digits, const Fault& fault, const std::string& name) {
-    TY_ASSIGN_OR_RETURN(const graph::Programs programs, MakeMlp(digits, kBatch, /*output=*/1));
+    TY_ASSIGN_OR_RETURN(const graph::Programs programs, MakeMlp(digits, kGraphFaultsBatch, /*output=*/1));
     TY_ASSIGN_OR_RETURN(
         graph::Graphs graphs,
         graph::Transpile(programs, {.trainers = 2, .passes = 1000000, .pservers = 2, .mode = fault.mode}));
@@ -68,7 +68,7 @@ class FaultyJob {
     TY_RETURN_IF_ERROR(trainers->Start());
     TY_ASSIGN_OR_RETURN(const auto outputs, trainers->Get({}));
     for (std::int64_t step = 0; step < kBefore;) {
-      TY_ASSIGN_OR_RETURN(const client::GraphOutput output, outputs->Next(kPatience));
+      TY_ASSIGN_OR_RETURN(const client::GraphOutput output, outputs->Next(kGraphFaultsPatience));
       step = std::max(step, output.step);
     }
     const std::optional<pid_t> victim = FindProcess(StrCat(name, "-", fault.graph));
@@ -116,7 +116,7 @@ void GraphFaultRows(const Settings& settings, std::vector<Row>& rows) {
        .most = 0.5},
   };
   const auto cluster = LocalCluster::Start(settings.trainyard, settings.folder + "/graph-cluster");
-  const auto digits = WriteDigits(settings.folder + "/fault-digits", 64 * kBatch);
+  const auto digits = WriteDigits(settings.folder + "/fault-digits", 64 * kGraphFaultsBatch);
   for (std::size_t i = 0; i < std::size(faults); ++i) {
     std::vector<double> pauses;
     absl::Status status = cluster.ok() ? digits.status() : cluster.status();

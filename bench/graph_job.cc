@@ -11,8 +11,8 @@ namespace trainyard::bench {
 namespace {
 
 constexpr int kEach = 2;  // trainers, pservers, cores
-constexpr std::int64_t kBatch = 512;
-constexpr absl::Duration kPatience = absl::Seconds(120);
+constexpr std::int64_t kGraphJobBatch = 512;
+constexpr absl::Duration kGraphJobPatience = absl::Seconds(120);
 
 // From the first loss that a trainer has put out to its last.
 absl::StatusOr<double> RateOf(GraphProcesses& job, const std::string& trainer) {
@@ -21,13 +21,13 @@ absl::StatusOr<double> RateOf(GraphProcesses& job, const std::string& trainer) {
   if (found.kvs.size() < 2) return absl::InternalError(StrCat(trainer, " has put out no two losses"));
   TY_ASSIGN_OR_RETURN(const ps::Output first, ps::DecodeOutput(found.kvs.front().value));
   TY_ASSIGN_OR_RETURN(const ps::Output last, ps::DecodeOutput(found.kvs.back().value));
-  return static_cast<double>((last.step - first.step) * kBatch * kEach) /
+  return static_cast<double>((last.step - first.step) * kGraphJobBatch * kEach) /
          absl::ToDoubleSeconds(last.time - first.time);
 }
 
 absl::StatusOr<double> RunJob(const Settings& settings, const Digits& digits, int round) {
   TY_ASSIGN_OR_RETURN(const graph::Programs programs,
-                      MakeMlp(digits, kBatch, /*output=*/settings.quick ? 1 : 50));
+                      MakeMlp(digits, kGraphJobBatch, /*output=*/settings.quick ? 1 : 50));
   const graph::TranspileOptions options{
       .trainers = kEach, .passes = settings.quick ? 2 : 8, .pservers = kEach};
   TY_ASSIGN_OR_RETURN(const graph::Graphs graphs, graph::Transpile(programs, options));
@@ -37,14 +37,14 @@ absl::StatusOr<double> RunJob(const Settings& settings, const Digits& digits, in
     for (const graph::Graph& graph : *side) TY_RETURN_IF_ERROR(job->Start(graph.id));
   }
   for (const auto* side : {&graphs.trainers, &graphs.pservers}) {
-    for (const graph::Graph& graph : *side) TY_RETURN_IF_ERROR(job->Await(graph.id, kPatience));
+    for (const graph::Graph& graph : *side) TY_RETURN_IF_ERROR(job->Await(graph.id, kGraphJobPatience));
   }
   return RateOf(*job, graphs.trainers[0].id);
 }
 
 // The same steps in one process.
 absl::StatusOr<double> RunHere(const Settings& settings, const Digits& digits) {
-  TY_ASSIGN_OR_RETURN(const graph::Programs programs, MakeMlp(digits, kEach * kBatch));
+  TY_ASSIGN_OR_RETURN(const graph::Programs programs, MakeMlp(digits, kEach * kGraphJobBatch));
   TY_ASSIGN_OR_RETURN(const auto training, LocalTraining::Make(programs, kEach));
   TY_RETURN_IF_ERROR(training->Step());
   const SteadyTime begin = Clock::System().Steady();
@@ -55,13 +55,13 @@ absl::StatusOr<double> RunHere(const Settings& settings, const Digits& digits) {
     ++steps;
     took = Clock::System().Steady() - begin;
   } while (took < settings.time);
-  return static_cast<double>(steps * kEach * kBatch) / absl::ToDoubleSeconds(took);
+  return static_cast<double>(steps * kEach * kGraphJobBatch) / absl::ToDoubleSeconds(took);
 }
 
 absl::StatusOr<Pair> MeasureJob(const Settings& settings) {
   // A whole number of batches for each trainer.
   TY_ASSIGN_OR_RETURN(const Digits digits, WriteDigits(settings.folder + "/job-digits",
-                                                       kEach * kBatch * (settings.quick ? 2 : 58)));
+                                                       kEach * kGraphJobBatch * (settings.quick ? 2 : 58)));
   std::vector<double> figures;
   std::vector<double> limits;
   for (int round = 0; round < settings.rounds; ++round) {

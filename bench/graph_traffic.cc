@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{4} << 20;  // of one call, as of one message of ours
 constexpr int kParameters = 4;
-constexpr absl::Duration kPatience = absl::Seconds(20);
+constexpr absl::Duration kGraphTrafficPatience = absl::Seconds(20);
 constexpr double kCpuUnit = 4 << 20;  // bytes each way that the pserver's processor time is told for
 
 bool ReadAll(int fd, char* to, std::size_t bytes) {
@@ -118,7 +118,8 @@ class PushAndPull {
     registry_ =
         std::make_unique<ps::Registry>(processes_->store(), processes_->keys(), ps::Registry::Listener{});
     TY_RETURN_IF_ERROR(registry_->Start());
-    if (!registry_->WaitFor(kPserver, 0, kPatience)) return processes_->Await(kPserver, absl::ZeroDuration());
+    if (!registry_->WaitFor(kPserver, 0, kGraphTrafficPatience))
+      return processes_->Await(kPserver, absl::ZeroDuration());
     peers_ = std::make_unique<ps::TrainerPeers>(
         *registry_, ps::TrainerIdentity{.graph = trainer_.id, .incarnation = 1},
         [this] { return ps::Share{.places = {{peers_->step(), peers_->step() + 1}}}; });

@@ -21,7 +21,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(120);
+constexpr absl::Duration kJobLoadPatience = absl::Seconds(120);
 
 Document ParsedJob(std::string_view name, int workers) {
   Document job = ParseJson(JobBody(name, workers)).value();
@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<JobLoad>> JobLoad::Connect(std::string kubeconfig
 
 absl::Status JobLoad::InstallKinds() {
   TY_RETURN_IF_ERROR(ops::InstallDefinitions(*api_));
-  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  const SteadyTime deadline = Clock::System().Steady() + kJobLoadPatience;
   const auto served = [&](const ops::Kind& kind) {
     return api_->List(kind.resource(), "default", {.limit = 1}).ok();
   };
@@ -173,7 +173,7 @@ std::int64_t ObjectCounter::count() const {
 }
 
 absl::Status AwaitCount(const std::function<std::int64_t()>& count, std::int64_t wanted) {
-  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  const SteadyTime deadline = Clock::System().Steady() + kJobLoadPatience;
   while (count() < wanted) {
     if (Clock::System().Steady() > deadline) {
       return absl::DeadlineExceededError(StrCat(count(), " of ", wanted, " objects are there"));

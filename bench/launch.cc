@@ -22,10 +22,10 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(120);
+constexpr absl::Duration kLaunchPatience = absl::Seconds(120);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(2);
-constexpr int kWorkers = 4;
-constexpr std::size_t kMostFile = std::size_t{4} << 20;
+constexpr int kLaunchWorkers = 4;
+constexpr std::size_t kLaunchMostFile = std::size_t{4} << 20;
 constexpr std::string_view kAddress = "127.0.0.1:37897";
 
 // Says when each attempt began, in a file of its own, and waits for its end.
@@ -46,7 +46,7 @@ std::optional<pid_t> FindScript(const std::string& task, const std::string& memb
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const auto pid = ParseNumber<pid_t>(entry.path().filename().string());
     const auto environment =
-        pid ? ReadFile(entry.path().string() + "/environ", kMostFile) : absl::NotFoundError("");
+        pid ? ReadFile(entry.path().string() + "/environ", kLaunchMostFile) : absl::NotFoundError("");
     if (!environment.ok()) continue;
     const bool own = environment->find(StrCat("TRAINYARD_TASK=", task, '\0')) != std::string::npos &&
                      environment->find(StrCat("TRAINYARD_MEMBER=", member, '\0')) != std::string::npos;
@@ -88,7 +88,7 @@ class LauncherBench {
     TY_RETURN_IF_ERROR(AwaitTrue(
         [&] {
           last = absl::InfinitePast();
-          for (int i = 0; i < kWorkers; ++i) {
+          for (int i = 0; i < kLaunchWorkers; ++i) {
             const auto text = ReadFile(StrCat(RunsOf(task), "/worker-", i, "-", attempt), 100);
             if (!text.ok()) return false;
             last = std::max(last, absl::FromUnixMicros(ParseNumber<std::int64_t>(*text).value_or(0)));
@@ -128,7 +128,7 @@ class LauncherBench {
   }
 
   absl::Status AwaitTrue(const std::function<bool()>& condition, const std::string& what) {
-    const SteadyTime deadline = Clock::System().Steady() + kPatience;
+    const SteadyTime deadline = Clock::System().Steady() + kLaunchPatience;
     while (!condition()) {
       if (Clock::System().Steady() > deadline)
         return absl::DeadlineExceededError(StrCat("waited in vain for ", what));
@@ -151,7 +151,7 @@ absl::StatusOr<std::pair<double, double>> MeasureStarts(LauncherBench& bench, in
     const std::string name = StrCat("starts-", round);
     const absl::Time made = absl::Now();
     TY_RETURN_IF_ERROR(
-        bench.Create({.name = name, .workers = kWorkers, .command = {"/usr/bin/python3", "exec.py"}}));
+        bench.Create({.name = name, .workers = kLaunchWorkers, .command = {"/usr/bin/python3", "exec.py"}}));
     TY_ASSIGN_OR_RETURN(const absl::Time begun, bench.AwaitAttempt(name, 1));
     first.push_back(absl::ToDoubleMilliseconds(begun - made));
     absl::SleepFor(absl::Milliseconds(300));
@@ -169,7 +169,8 @@ absl::StatusOr<std::pair<double, double>> MeasureStarts(LauncherBench& bench, in
 
 absl::StatusOr<double> MeasureMemory(LauncherBench& bench, int tasks) {
   for (int i = 0; i < tasks; ++i)
-    TY_RETURN_IF_ERROR(bench.Create({.name = StrCat("many-", i), .workers = kWorkers, .script = "idle"}));
+    TY_RETURN_IF_ERROR(
+        bench.Create({.name = StrCat("many-", i), .workers = kLaunchWorkers, .script = "idle"}));
   TY_RETURN_IF_ERROR(bench.AwaitRunning(tasks));
   return bench.MemoryMiB();
 }

@@ -14,11 +14,11 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr absl::Duration kLocalClusterPatience = absl::Seconds(30);
+constexpr std::size_t kMostOutputBytes = std::size_t{1} << 20;
 
 absl::StatusOr<HttpsTarget> ReadTarget(const std::string& kubeconfig) {
-  TY_ASSIGN_OR_RETURN(const std::string text, ReadFile(kubeconfig, kMostBytes));
+  TY_ASSIGN_OR_RETURN(const std::string text, ReadFile(kubeconfig, kMostOutputBytes));
   TY_ASSIGN_OR_RETURN(const auto documents, ParseYaml(text));
   const Array* clusters = documents.empty() ? nullptr : ArrayAt(documents[0], {"clusters"});
   const Array* users = documents.empty() ? nullptr : ArrayAt(documents[0], {"users"});
@@ -55,10 +55,10 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const std::str
 
 // The kubeconfig is written when the server listens.
 absl::Status LocalCluster::AwaitReady() {
-  const SteadyTime end = Clock::System().Steady() + kPatience;
+  const SteadyTime end = Clock::System().Steady() + kLocalClusterPatience;
   while (Clock::System().Steady() < end) {
     if (process_->Wait(absl::Milliseconds(1)).ok()) {
-      const auto log = ReadFile(home_ + "/bench.log", kMostBytes);
+      const auto log = ReadFile(home_ + "/bench.log", kMostOutputBytes);
       return absl::UnavailableError(StrCat("`trainyard up` has ended: ", log.ok() ? *log : ""));
     }
     if (!std::filesystem::exists(kubeconfig())) continue;
@@ -76,7 +76,7 @@ absl::Status LocalCluster::AwaitReady() {
 
 LocalCluster::~LocalCluster() {
   auto down = Child::Spawn({.argv = {trainyard_, "down", "--home", home_, "--grace", "0s"}});
-  if (down.ok()) (void)down->Wait(kPatience);
+  if (down.ok()) (void)down->Wait(kLocalClusterPatience);
   process_.reset();
   std::error_code ignored;
   std::filesystem::remove_all(home_, ignored);

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   std::filesystem::remove_all(folder);
   std::cout << PrintTable(rows);
   if (!json.empty()) {
-    std::ofstream(json) << PrintJson(rows);
+    std::ofstream(json) << PrintRows(rows);
     std::cerr << "written: " << json << "\n";
   }
   const bool reached = std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.reached(); });

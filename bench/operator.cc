@@ -30,7 +30,7 @@ struct Shape {
   int objects() const { return 2 * jobs * workers; }
 };
 
-SteadyTime Now() { return Clock::System().Steady(); }
+SteadyTime OperatorNow() { return Clock::System().Steady(); }
 
 absl::Status SubmitJobs(JobLoad& load, const std::string& ns, const Shape& shape) {
   std::vector<std::string> bodies;
@@ -45,10 +45,10 @@ absl::StatusOr<double> MakeJobs(JobLoad& load, const std::string& ns, const Shap
   const ObjectCounter services(load.transport(), Resource::Services(), ns);
   TY_ASSIGN_OR_RETURN(const auto kubelet, InstantKubelet::Start(load.kubeconfig(), ns));
   const auto count = [&] { return services.count() + kubelet->pods(); };
-  const SteadyTime begin = Now();
+  const SteadyTime begin = OperatorNow();
   TY_RETURN_IF_ERROR(SubmitJobs(load, ns, shape));
   TY_RETURN_IF_ERROR(AwaitCount(count, shape.objects()));
-  return absl::ToDoubleSeconds(Now() - begin);
+  return absl::ToDoubleSeconds(OperatorNow() - begin);
 }
 
 // The same objects from a client that does nothing else, a second.
@@ -63,10 +63,10 @@ absl::StatusOr<double> RawCreates(JobLoad& load, const std::string& ns, const Sh
     operations.push_back(kube::CreateOperation(Resource::Services(), ns, LikeServiceBody(name)));
     operations.push_back(kube::CreateOperation(Resource::Pods(), ns, LikePodBody(name, shape.workers)));
   }
-  const SteadyTime begin = Now();
+  const SteadyTime begin = OperatorNow();
   for (const auto& answer : load.api().Do(std::move(operations))) TY_RETURN_IF_ERROR(answer);
   TY_RETURN_IF_ERROR(AwaitCount(count, shape.objects()));
-  return shape.objects() / absl::ToDoubleSeconds(Now() - begin);
+  return shape.objects() / absl::ToDoubleSeconds(OperatorNow() - begin);
 }
 
 // ---- the embedded cluster
@@ -184,11 +184,11 @@ absl::StatusOr<Recovery> MeasureRecovery(const Settings& settings, JobLoad& load
   for (int i = 0; i < samples; ++i) {
     TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta,
                         kube::ParseObjectMeta(page.items[static_cast<std::size_t>(i)]));
-    const SteadyTime begin = Now();
+    const SteadyTime begin = OperatorNow();
     TY_RETURN_IF_ERROR(load.api().Patch(Resource::Pods(), meta.Key(), std::string(kFailed),
                                         {.type = kube::PatchType::kMerge}, "status"));
     TY_RETURN_IF_ERROR(events.Await(kube::WatchEventType::kAdded));
-    times.push_back(absl::ToDoubleMilliseconds(Now() - begin));
+    times.push_back(absl::ToDoubleMilliseconds(OperatorNow() - begin));
   }
   // The same by hand: the failure, a status, a delete, a create, each one seen before the next.
   const std::string other = ns + "-own";
@@ -198,7 +198,7 @@ absl::StatusOr<Recovery> MeasureRecovery(const Settings& settings, JobLoad& load
   TY_RETURN_IF_ERROR(load.api().Create(Resource::Pods(), other, LikePodBody("own", 1)));
   TY_RETURN_IF_ERROR(own_events.Await(kube::WatchEventType::kAdded));
   for (int i = 0; i < samples; ++i) {
-    const SteadyTime begin = Now();
+    const SteadyTime begin = OperatorNow();
     for (const bool failed : {true, false}) {
       TY_RETURN_IF_ERROR(
           load.api().Patch(Resource::Pods(), {other, "own"},
@@ -210,7 +210,7 @@ absl::StatusOr<Recovery> MeasureRecovery(const Settings& settings, JobLoad& load
     TY_RETURN_IF_ERROR(own_events.Await(kube::WatchEventType::kDeleted));
     TY_RETURN_IF_ERROR(load.api().Create(Resource::Pods(), other, LikePodBody("own", 1)));
     TY_RETURN_IF_ERROR(own_events.Await(kube::WatchEventType::kAdded));
-    own.push_back(absl::ToDoubleMilliseconds(Now() - begin));
+    own.push_back(absl::ToDoubleMilliseconds(OperatorNow() - begin));
   }
   return Recovery{.p99 = Quantile(times, 0.99), .own_p50 = Quantile(own, 0.5)};
 }
@@ -246,10 +246,10 @@ absl::Status MakeFinished(JobLoad& load, const std::string& ns, int jobs) {
 // The share of a core that the operator takes while nothing happens, in percent.
 absl::StatusOr<double> IdleCpu(const OperatorProcess& process, absl::Duration window) {
   TY_ASSIGN_OR_RETURN(const absl::Duration before, process.CpuTime());
-  const SteadyTime begin = Now();
+  const SteadyTime begin = OperatorNow();
   ::usleep(static_cast<useconds_t>(absl::ToInt64Microseconds(window)));
   TY_ASSIGN_OR_RETURN(const absl::Duration after, process.CpuTime());
-  return 100 * absl::FDivDuration(after - before, Now() - begin);
+  return 100 * absl::FDivDuration(after - before, OperatorNow() - begin);
 }
 
 class LargeCluster {
@@ -324,9 +324,9 @@ double PlanLargeJob(int pods) {
   world.End(world.view.pods.front(), 137);
   std::vector<double> times;
   for (int i = 0; i < 20; ++i) {
-    const SteadyTime begin = Now();
+    const SteadyTime begin = OperatorNow();
     const job::JobPlan plan = world.Plan();
-    times.push_back(absl::ToDoubleMilliseconds(Now() - begin));
+    times.push_back(absl::ToDoubleMilliseconds(OperatorNow() - begin));
     if (plan.status == world.view.status) return -1;  // it has overlooked the failure
   }
   return Quantile(times, 0.5);

@@ -18,10 +18,10 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr std::string_view kPods = "/api/v1/namespaces/default/pods";
+constexpr std::string_view kBenchPods = "/api/v1/namespaces/default/pods";
 constexpr int kPatienceMs = 15000;
 
-std::string PodBody(std::string_view name, std::string_view script) {
+std::string BenchPodBody(std::string_view name, std::string_view script) {
   return StrCat(
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")", name,
       R"("},"spec":{"restartPolicy":"Never","terminationGracePeriodSeconds":0,"containers":[{"name":"main","image":"none",)"
@@ -97,7 +97,7 @@ absl::StatusOr<double> ApplyToProcess(const Settings& settings, const LocalClust
   std::vector<double> own;
   const int samples = settings.quick ? 1 : 4 * settings.rounds;
   for (int i = -1; i < samples; ++i) {  // the first fills kubectl's cache
-    const std::string manifest = PodBody(StrCat("apply-", i + 1), signs.Script(StrCat("apply-", i + 1)));
+    const std::string manifest = BenchPodBody(StrCat("apply-", i + 1), signs.Script(StrCat("apply-", i + 1)));
     SteadyTime begin = Clock::System().Steady();
     TY_ASSIGN_OR_RETURN(Child dry, kubectl.Apply(manifest, /*dry_run=*/true));
     TY_RETURN_IF_ERROR(AwaitSuccess(dry, folder));
@@ -119,9 +119,9 @@ absl::StatusOr<double> CreateToProcess(const Settings& settings, const LocalClus
   std::vector<double> times;
   const int samples = settings.quick ? 2 : 20 * settings.rounds;
   for (int i = 0; i < samples; ++i) {
-    const std::string body = PodBody(StrCat("create-", i), signs.Script(StrCat("create-", i)));
+    const std::string body = BenchPodBody(StrCat("create-", i), signs.Script(StrCat("create-", i)));
     const SteadyTime begin = Clock::System().Steady();
-    TY_ASSIGN_OR_RETURN(const HttpsAnswer answer, client->Ask(0, "POST", kPods, body));
+    TY_ASSIGN_OR_RETURN(const HttpsAnswer answer, client->Ask(0, "POST", kBenchPods, body));
     if (answer.code != 201)
       return absl::InternalError(StrCat("a create was answered with ", answer.code, ": ", answer.body));
     TY_ASSIGN_OR_RETURN(const SteadyTime runs, signs.Await());
@@ -148,7 +148,7 @@ absl::StatusOr<double> ManyPods(const LocalCluster& cluster, int pods) {
   int next = 0;
   const auto send = [&](int connection) {
     if (next < pods)
-      load->Send(connection, "POST", kPods, PodBody(StrCat("many-", next++), "exec sleep 1000"));
+      load->Send(connection, "POST", kBenchPods, BenchPodBody(StrCat("many-", next++), "exec sleep 1000"));
   };
   load->on_line = [&](int, std::string_view line) {
     if (const std::string_view name = RunningPod(line); !name.empty()) running.emplace(name);
@@ -158,7 +158,7 @@ absl::StatusOr<double> ManyPods(const LocalCluster& cluster, int pods) {
       refused = absl::InternalError(StrCat("a create was answered with ", answer.code, ": ", answer.body));
     send(connection);
   };
-  load->Stream(kClients, StrCat(kPods, "?watch=true"));
+  load->Stream(kClients, StrCat(kBenchPods, "?watch=true"));
   TY_RETURN_IF_ERROR(load->TurnUntil([&] { return load->streams() == 1; }, absl::Seconds(10)));
   const SteadyTime begin = Clock::System().Steady();
   for (int i = 0; i < kClients; ++i) send(i);

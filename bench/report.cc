@@ -57,7 +57,7 @@ std::string PrintTable(const std::vector<Row>& rows) {
   return Table(cells, 2);
 }
 
-std::string PrintJson(const std::vector<Row>& rows) {
+std::string PrintRows(const std::vector<Row>& rows) {
   std::string text = "[";
   for (const Row& row : rows) {
     JsonObject json;

@@ -36,7 +36,7 @@ struct Row {
 void Add(std::vector<Row>& rows, Row row, const absl::StatusOr<double>& figure);
 
 std::string PrintTable(const std::vector<Row>& rows);
-std::string PrintJson(const std::vector<Row>& rows);
+std::string PrintRows(const std::vector<Row>& rows);
 
 // Runs `work` in `threads` threads for about `time`; `work(thread)` does one operation. Operations a second.
 double Rate(int threads, absl::Duration time, const std::function<void(int)>& work);

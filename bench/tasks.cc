@@ -30,9 +30,9 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr int kWorkers = 32;
-constexpr std::size_t kMostFile = std::size_t{16} << 20;
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr int kTaskWorkers = 32;
+constexpr std::size_t kTasksMostFile = std::size_t{16} << 20;
+constexpr absl::Duration kTasksPatience = absl::Seconds(60);
 
 // ---- The queue in memory
 
@@ -45,10 +45,10 @@ void QueueRows(const Settings& settings, std::vector<Row>& rows) {
                            .options = {.records = count, .records_per_task = 1, .seed = 7}});
   const SteadyTime begun = Clock::System().Steady();
   for (std::int64_t i = 0; i < count; ++i)
-    queue.Apply(tasks::Lease{static_cast<tasks::WorkerIndex>(i % kWorkers)});
+    queue.Apply(tasks::Lease{static_cast<tasks::WorkerIndex>(i % kTaskWorkers)});
   const double held = ResidentMiB(::getpid()).value_or(0);
   for (std::int64_t i = 0; i < count; ++i)
-    queue.Apply(tasks::Finish{static_cast<tasks::WorkerIndex>(i % kWorkers), i + 1, {}});
+    queue.Apply(tasks::Finish{static_cast<tasks::WorkerIndex>(i % kTaskWorkers), i + 1, {}});
   const double seconds = absl::ToDoubleSeconds(Clock::System().Steady() - begun);
   Row row{.name = "elastic: queue commands, all tasks leased at once", .unit = "/s", .least_figure = 2e6};
   Add(rows, row,
@@ -78,7 +78,7 @@ class TaskLoad {
   }
 
   void Start(const std::string& address) {
-    for (int i = 0; i < kWorkers; ++i) {
+    for (int i = 0; i < kTaskWorkers; ++i) {
       Worker& worker = workers_.emplace_back();
       worker.index = i;
       grpc::ChannelArguments arguments;
@@ -115,7 +115,7 @@ class TaskLoad {
   void Run() {
     void* tag = nullptr;
     bool ok = false;
-    int under_way = kWorkers;
+    int under_way = kTaskWorkers;
     while (under_way > 0 && queue_.Next(&tag, &ok)) {
       --under_way;
       if (!ok) continue;
@@ -174,12 +174,12 @@ absl::StatusOr<double> BareCalls(absl::Duration time) {
                       }));
   const std::string address = StrCat("127.0.0.1:", server->port());
   std::vector<std::unique_ptr<ps::Channel>> channels;
-  channels.reserve(kWorkers);
-  for (int i = 0; i < kWorkers; ++i) channels.push_back(std::make_unique<ps::Channel>(address, ""));
-  return Rate(kWorkers, time, [&](int thread) {
+  channels.reserve(kTaskWorkers);
+  for (int i = 0; i < kTaskWorkers; ++i) channels.push_back(std::make_unique<ps::Channel>(address, ""));
+  return Rate(kTaskWorkers, time, [&](int thread) {
     ps::wire::TransferReply reply;
     channels[static_cast<std::size_t>(thread)]
-        ->Call("Nothing", ps::wire::TransferRequest(), kPatience, reply)
+        ->Call("Nothing", ps::wire::TransferRequest(), kTasksPatience, reply)
         .IgnoreError();
   });
 }
@@ -209,9 +209,9 @@ absl::StatusOr<TaskFigures> MeasureTasks(const Settings& settings) {
                     .stdout_path = log,
                     .stderr_path = log}));
   std::string port;
-  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  const SteadyTime deadline = Clock::System().Steady() + kTasksPatience;
   while (port.empty()) {
-    const auto text = ReadFile(log, kMostFile);
+    const auto text = ReadFile(log, kTasksMostFile);
     if (text.ok()) {
       const std::size_t at = text->find(" port=");
       if (at != std::string::npos) port = text->substr(at + 6, text->find(' ', at + 6) - at - 6);

@@ -29,7 +29,7 @@ void FeedAll(RequestParser& parser, std::string_view bytes, Parsed& parsed) {
   if (parser.stage() == Stage::kBad) parsed.bad = parser.bad().code;
 }
 
-Parsed Parse(std::initializer_list<std::string_view> pieces) {
+Parsed ParseRequest(std::initializer_list<std::string_view> pieces) {
   RequestParser parser;
   Parsed parsed;
   for (const std::string_view piece : pieces) {
@@ -44,13 +44,13 @@ constexpr std::string_view kPipelined =
     "GET /logs%2f?x=%20y&x=z HTTP/1.0\r\n\r\n";
 
 TEST(RequestParser, ReadsTheSameHoweverTheBytesAreCut) {
-  const Parsed whole = Parse({kPipelined});
+  const Parsed whole = ParseRequest({kPipelined});
   ASSERT_EQ(whole.requests.size(), 3u);
   EXPECT_EQ(whole.bad, 0);
   for (std::size_t first = 0; first <= kPipelined.size(); ++first) {
     for (std::size_t second = first; second <= kPipelined.size(); ++second) {
-      ASSERT_EQ(Parse({kPipelined.substr(0, first), kPipelined.substr(first, second - first),
-                       kPipelined.substr(second)}),
+      ASSERT_EQ(ParseRequest({kPipelined.substr(0, first), kPipelined.substr(first, second - first),
+                              kPipelined.substr(second)}),
                 whole)
           << "cut at " << first << " and " << second;
     }
@@ -58,7 +58,7 @@ TEST(RequestParser, ReadsTheSameHoweverTheBytesAreCut) {
 }
 
 TEST(RequestParser, TellsWhatWasAskedFor) {
-  const Parsed parsed = Parse({kPipelined});
+  const Parsed parsed = ParseRequest({kPipelined});
   EXPECT_EQ(parsed.requests[0],
             (Request{.method = "POST", .path = "/config", .authorization = "Bearer t", .body = "{\r\n\r\n"}));
   EXPECT_EQ(parsed.requests[1], (Request{.method = "GET",
@@ -75,7 +75,7 @@ TEST(RequestParser, TellsWhatWasAskedFor) {
 }
 
 TEST(RequestParser, KeepsAnOldClientOnlyIfItAsks) {
-  const auto kept = [](std::string_view head) { return Parse({head}).requests.at(0).keep_alive; };
+  const auto kept = [](std::string_view head) { return ParseRequest({head}).requests.at(0).keep_alive; };
   EXPECT_TRUE(kept("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
   EXPECT_FALSE(kept("GET / HTTP/1.1\r\nHost: a\r\nConnection: foo, close\r\n\r\n"));
   EXPECT_FALSE(kept("GET / HTTP/1.0\r\n\r\n"));
@@ -83,8 +83,9 @@ TEST(RequestParser, KeepsAnOldClientOnlyIfItAsks) {
 }
 
 TEST(RequestParser, TakesATargetAsToAProxy) {
-  EXPECT_EQ(Parse({"GET http://h:1/run?attempt=2 HTTP/1.1\r\nHost: h\r\n\r\n"}).requests.at(0).path, "/run");
-  EXPECT_EQ(Parse({"GET http://h HTTP/1.1\r\nHost: h\r\n\r\n"}).requests.at(0).path, "/");
+  EXPECT_EQ(ParseRequest({"GET http://h:1/run?attempt=2 HTTP/1.1\r\nHost: h\r\n\r\n"}).requests.at(0).path,
+            "/run");
+  EXPECT_EQ(ParseRequest({"GET http://h HTTP/1.1\r\nHost: h\r\n\r\n"}).requests.at(0).path, "/");
 }
 
 TEST(RequestParser, RefusesWhatCanBeUnderstoodInTwoWays) {
@@ -115,15 +116,15 @@ TEST(RequestParser, RefusesWhatCanBeUnderstoodInTwoWays) {
       {"GET /?a=%00 HTTP/1.1\r\nHost: a\r\n\r\n", 400},
       {"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 400},
   };
-  for (const auto& [bytes, code] : kCases) EXPECT_EQ(Parse({bytes}).bad, code) << bytes;
+  for (const auto& [bytes, code] : kCases) EXPECT_EQ(ParseRequest({bytes}).bad, code) << bytes;
 }
 
 TEST(RequestParser, BoundsTheHead) {
   const std::string_view begin = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
   const std::string fits(kMaxHeadBytes - begin.size() - 4, 'x');
-  EXPECT_EQ(Parse({begin, fits, "\r\n\r\n"}).requests.size(), 1u);
-  EXPECT_EQ(Parse({begin, fits, "x\r\n\r\n"}).bad, 431);
-  EXPECT_EQ(Parse({std::string(kMaxHeadBytes, 'x')}).bad, 431);
+  EXPECT_EQ(ParseRequest({begin, fits, "\r\n\r\n"}).requests.size(), 1u);
+  EXPECT_EQ(ParseRequest({begin, fits, "x\r\n\r\n"}).bad, 431);
+  EXPECT_EQ(ParseRequest({std::string(kMaxHeadBytes, 'x')}).bad, 431);
 }
 
 TEST(RequestParser, ShowsAHeadBeforeItsBody) {

@@ -12,7 +12,7 @@
 namespace trainyard::agent {
 namespace {
 
-constexpr int kNotStarted = 127;
+constexpr int kNotStartedCode = 127;
 
 std::string_view Name(State state) {
   switch (state) {
@@ -86,7 +86,7 @@ std::string PrintStatus(const Status& status) {
 }
 
 int ExitCodeOf(const Status& status) {
-  if (status.state == State::kFailed) return kNotStarted;
+  if (status.state == State::kFailed) return kNotStartedCode;
   if (status.exit.signal) return 128 + *status.exit.signal;
   return status.exit.code.value_or(0);
 }

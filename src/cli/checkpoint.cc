@@ -18,7 +18,7 @@ using master::ElasticCheckpoint;
 using master::FoundCheckpoint;
 
 // What a folder has, or one file. A usage error: neither is there.
-absl::StatusOr<std::vector<FoundCheckpoint>> Find(const std::string& path) {
+absl::StatusOr<std::vector<FoundCheckpoint>> FindCheckpoints(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return absl::NotFoundError(StrCat("there is no ", path));
   TY_ASSIGN_OR_RETURN(auto found, master::FindCheckpoints(path));
@@ -40,7 +40,7 @@ class CheckpointList final : public Command {
                output_);
   }
   absl::Status Run() override {
-    TY_ASSIGN_OR_RETURN(const auto found, Find(path_));
+    TY_ASSIGN_OR_RETURN(const auto found, FindCheckpoints(path_));
     std::vector<std::vector<std::string>> rows = {{"VERSION", "SIZE", "WRITTEN", "FILE"}};
     Array objects;
     const auto parts = master::CountPartBytes(std::filesystem::path(found.front().file).parent_path());
@@ -77,7 +77,7 @@ class CheckpointVerify final : public Command {
     flags.Argument("PATH", "A folder of checkpoints, or one of them", path_);
   }
   absl::Status Run() override {
-    TY_ASSIGN_OR_RETURN(const auto found, Find(path_));
+    TY_ASSIGN_OR_RETURN(const auto found, FindCheckpoints(path_));
     int damaged = 0;
     for (const FoundCheckpoint& one : found) {
       const absl::StatusOr<ElasticCheckpoint> checkpoint = master::ReadElasticCheckpoint(one);

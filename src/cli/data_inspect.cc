@@ -42,7 +42,7 @@ std::string Joined(const std::set<Names>& names) {
 }
 
 // "u8 28x28".
-std::string Shown(const data::ItemShape& shape) {
+std::string PrintShape(const data::ItemShape& shape) {
   std::string text(data::NameOf(shape.type));
   for (std::size_t i = 0; i < shape.dims.size(); ++i) StrAppend(text, i == 0 ? " " : "x", shape.dims[i]);
   return text;
@@ -50,7 +50,7 @@ std::string Shown(const data::ItemShape& shape) {
 
 // What a format has that others have not.
 std::string Content(const data::FileSummary& file) {
-  if (file.shape) return StrCat(Shown(*file.shape), file.packed ? ", gzip" : "");
+  if (file.shape) return StrCat(PrintShape(*file.shape), file.packed ? ", gzip" : "");
   if (file.columns) return Counted(*file.columns, "column");
   if (file.chunks == 0) return "-";
   return StrCat(
@@ -68,7 +68,7 @@ std::vector<std::string> Row(const std::string& name, const data::FileSummary& f
   row.insert(row.end(),
              {StrCat(file.bytes), file.format == data::Format::kRecordIo ? StrCat(file.chunks) : "-",
               Joined(file.layouts), file.packed ? "gzip" : Joined(file.compressors),
-              file.shape ? Shown(*file.shape) : "-", file.columns ? StrCat(*file.columns) : "-"});
+              file.shape ? PrintShape(*file.shape) : "-", file.columns ? StrCat(*file.columns) : "-"});
   return row;
 }
 

@@ -19,7 +19,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(100);  // and no more often is looked again
+constexpr absl::Duration kGetTick = absl::Milliseconds(100);  // and no more often is looked again
 
 std::vector<std::string> HeadRow(bool all_namespaces, bool wide) {
   std::vector<std::string> row;
@@ -117,7 +117,7 @@ class Get final : public Command {
   absl::Status Watch(JobsClient& client, std::map<std::string, std::string>& seen,
                      const EndingSignals& signals) const {
     view::JobChanges changes(client.api(), Clock::System(), filter_.ns, filter_.kinds);
-    while (!signals.AwaitFor(kTick)) {
+    while (!signals.AwaitFor(kGetTick)) {
       if (!changes.Await(absl::ZeroDuration())) continue;
       TY_ASSIGN_OR_RETURN(const std::vector<view::Job> jobs, Read(client));
       const std::vector<view::Job> changed = Changed(jobs, seen);

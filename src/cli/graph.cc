@@ -23,8 +23,8 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(200);
-constexpr absl::Duration kBetweenLooks = absl::Seconds(1);
+constexpr absl::Duration kGraphTick = absl::Milliseconds(200);
+constexpr absl::Duration kGraphPollInterval = absl::Seconds(1);
 constexpr int kMostThreads = 1024;
 
 // Where a job stands, by what its trainers put out.
@@ -215,7 +215,7 @@ class GraphCommand final : public Command {
         if (wish == Interruption::kLeave) return Leave();
         if (wish == Interruption::kEnd) return End(job);
       }
-      const absl::StatusOr<client::GraphOutput> output = outputs->Next(kTick);
+      const absl::StatusOr<client::GraphOutput> output = outputs->Next(kGraphTick);
       if (output.ok()) progress.Take(*output);
       if (absl::IsOutOfRange(output.status())) break;
       if (!output.ok() && !absl::IsDeadlineExceeded(output.status())) {
@@ -223,7 +223,7 @@ class GraphCommand final : public Command {
         return Failed(output.status());
       }
       const SteadyTime now = Clock::System().Steady();
-      if (looked != SteadyTime() && now - looked < kBetweenLooks) continue;
+      if (looked != SteadyTime() && now - looked < kGraphPollInterval) continue;
       looked = now;
       if (auto seen = job.Status(); seen.ok()) {
         // Anything but "Running" by itself has a reason that people want to see.

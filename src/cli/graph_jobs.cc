@@ -17,7 +17,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(200);
+constexpr absl::Duration kGraphJobsTick = absl::Milliseconds(200);
 
 // A job by its name, and the cluster that it is in.
 class NamedJob {
@@ -124,7 +124,7 @@ class GraphOutputs final : public Command {
       return absl::FailedPreconditionError(StrCat("job ", job_.name(), " has not been started yet"));
     TY_ASSIGN_OR_RETURN(const auto outputs, job->trainers()->Get(names_));
     while (!signals.AwaitFor(absl::ZeroDuration())) {
-      const absl::StatusOr<client::GraphOutput> output = outputs->Next(kTick);
+      const absl::StatusOr<client::GraphOutput> output = outputs->Next(kGraphJobsTick);
       if (output.ok()) TY_RETURN_IF_ERROR(Print(PrintOutput(*output, output_ == "json")));
       if (absl::IsOutOfRange(output.status())) break;
       if (!output.ok() && !absl::IsDeadlineExceeded(output.status())) return output.status();

@@ -14,7 +14,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
+constexpr absl::Duration kGraphWorkerRetryInterval = absl::Milliseconds(200);
 
 class GraphWorkerCommand final : public Command {
  public:
@@ -94,7 +94,7 @@ class GraphWorkerCommand final : public Command {
       absl::Status ended = ps::RunWorker(store, options_, on_running);
       if (!absl::IsUnavailable(ended) && !absl::IsDeadlineExceeded(ended)) return ended;
       log::Warn("the graph begins anew", {{"graph", options_.graph}, {"because", ended}});
-      if (stopper.AwaitFor(kBetweenTries)) return absl::CancelledError("it was stopped");
+      if (stopper.AwaitFor(kGraphWorkerRetryInterval)) return absl::CancelledError("it was stopped");
     }
   }
 

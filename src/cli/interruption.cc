@@ -11,7 +11,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(50);
+constexpr absl::Duration kInterruptionTick = absl::Milliseconds(50);
 
 // While it lives a key counts when it is pressed, and is not shown. Ctrl-C is a signal as ever.
 class SingleKeys {
@@ -76,7 +76,7 @@ Interruption AskAboutJob(const std::string& what, int signal, const EndingSignal
       std::cerr << "end" << std::endl;
       return Interruption::kEnd;
     }
-    const std::optional<char> key = NextKey(kTick);
+    const std::optional<char> key = NextKey(kInterruptionTick);
     const std::optional<Interruption> answer = key ? ParseAnswer(*key) : std::nullopt;
     if (!answer) continue;
     std::cerr << (*answer == Interruption::kEnd     ? "end"

@@ -19,7 +19,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kJobEventsTick = absl::Milliseconds(100);
 
 // Whose an event is: asked of its pod, once for each.
 class Belongings {
@@ -102,7 +102,7 @@ class JobEvents final : public Command {
       if (!stream.ok()) return Annotate(stream.status(), client.where());
       while (true) {
         if (signals.AwaitFor(absl::ZeroDuration())) return absl::OkStatus();
-        const auto event = (*stream)->Next(kTick);
+        const auto event = (*stream)->Next(kJobEventsTick);
         if (absl::IsDeadlineExceeded(event.status())) continue;
         if (kube::IsGone(event.status())) version.clear();  // too old: from what there is now
         if (!event.ok()) break;                             // it ended: it is opened again
@@ -115,7 +115,7 @@ class JobEvents final : public Command {
         std::cout << PrintEventLine(event->object) << std::endl;
         if (!std::cout) return absl::OkStatus();  // nobody reads any more
       }
-      if (signals.AwaitFor(kTick)) return absl::OkStatus();
+      if (signals.AwaitFor(kJobEventsTick)) return absl::OkStatus();
     }
   }
 

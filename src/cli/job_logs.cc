@@ -24,8 +24,8 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kBetweenLooks = absl::Milliseconds(300);
-constexpr absl::Duration kBetweenTries = absl::Milliseconds(200);
+constexpr absl::Duration kJobLogsPollInterval = absl::Milliseconds(300);
+constexpr absl::Duration kJobLogsRetryInterval = absl::Milliseconds(200);
 constexpr absl::Duration kReadSlice = absl::Milliseconds(200);
 constexpr std::size_t kMostFollowed = 500;
 
@@ -111,7 +111,7 @@ class PodFollower {
       const bool last = last_round();
       const Outcome outcome = ReadOnce();
       if (outcome == Outcome::kGone || last) break;
-      std::this_thread::sleep_for(absl::ToChronoMilliseconds(kBetweenTries));
+      std::this_thread::sleep_for(absl::ToChronoMilliseconds(kJobLogsRetryInterval));
     }
     const MutexLock lock(mu_);
     ended_ = true;
@@ -323,7 +323,7 @@ class JobLogs final : public Command {
       }
       std::erase_if(followers, [](const PodFollower& one) { return one.ended(); });
       if (page.job.over && followers.empty()) break;
-      if (signals.AwaitFor(kBetweenLooks)) break;
+      if (signals.AwaitFor(kJobLogsPollInterval)) break;
       auto job = view::FindJob(client.api(), page.job.ns, {.kind = page.job.kind, .name = page.job.name});
       if (absl::IsNotFound(job.status())) {
         std::cerr << name << " was deleted" << std::endl;

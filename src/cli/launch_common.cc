@@ -23,9 +23,9 @@ namespace trainyard::cli {
 namespace {
 
 constexpr std::string_view kName = "trainyard-launcher";  // of its pod and its secret
-constexpr int kPort = 7897;
-constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
+constexpr int kDefaultLauncherPort = 7897;
+constexpr absl::Duration kLauncherStartTimeout = absl::Seconds(30);
+constexpr absl::Duration kStartPollInterval = absl::Milliseconds(10);
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 
 absl::Status StatusOf(const launch::HttpAnswer& answer) {
@@ -81,17 +81,17 @@ absl::StatusOr<std::string> EnsureLauncher(kube::Api& api, bool start) {
 
 // Its address, when its pod has one.
 absl::StatusOr<std::string> AwaitAddress(kube::Api& api) {
-  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  const SteadyTime deadline = Clock::System().Steady() + kLauncherStartTimeout;
   for (;;) {
     TY_ASSIGN_OR_RETURN(std::string text, api.Get(kube::Resource::Pods(), {"default", std::string(kName)}));
     TY_ASSIGN_OR_RETURN(const kube::CompactPod pod, kube::ParsePod(std::move(text)));
-    if (!pod.pod_ip.empty()) return StrCat("http://", pod.pod_ip, ":", kPort);
+    if (!pod.pod_ip.empty()) return StrCat("http://", pod.pod_ip, ":", kDefaultLauncherPort);
     if (Clock::System().Steady() > deadline)
       return absl::DeadlineExceededError(
           StrCat("the launcher's pod does not start: ", pod.unscheduled.empty()
                                                             ? "see `kubectl describe pod trainyard-launcher`"
                                                             : std::string(pod.unscheduled.view())));
-    absl::SleepFor(kLookEvery);
+    absl::SleepFor(kStartPollInterval);
   }
 }
 
@@ -199,12 +199,12 @@ absl::StatusOr<std::unique_ptr<LauncherClient>> LauncherFlags::Connect(bool star
   TY_ASSIGN_OR_RETURN(std::string url, AwaitAddress(cluster.api()));
   TY_ASSIGN_OR_RETURN(auto client, ConnectTo(std::move(url), std::move(token), true));
   // It may have an address a moment before it listens.
-  const SteadyTime deadline = Clock::System().Steady() + kPatience;
+  const SteadyTime deadline = Clock::System().Steady() + kLauncherStartTimeout;
   while (!client->calls().DoAll({client->Call("GET", "/healthz")}).front().ok()) {
     if (Clock::System().Steady() > deadline)
       return absl::DeadlineExceededError(
           "the launcher does not answer: see `kubectl logs trainyard-launcher`");
-    absl::SleepFor(kLookEvery);
+    absl::SleepFor(kStartPollInterval);
   }
   return client;
 }

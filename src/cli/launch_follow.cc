@@ -14,7 +14,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(50);
+constexpr absl::Duration kLaunchFollowTick = absl::Milliseconds(50);
 constexpr absl::Duration kLastLines = absl::Seconds(5);  // in which they come after the task is over
 
 // What two streams have told so far.
@@ -146,7 +146,7 @@ absl::StatusOr<Followed> FollowTask(LauncherClient& launcher, const std::string&
   follower.FollowLogs("?follow=1");
   bool cancelled = false;
   while (!follower.events_ended()) {
-    const std::optional<int> signal = signals.NextFor(kTick);
+    const std::optional<int> signal = signals.NextFor(kLaunchFollowTick);
     if (!signal) continue;
     const std::string left =
         StrCat("task ", task, " is left to itself; `trainyard launch status ", task, "` shows it");
@@ -186,7 +186,7 @@ absl::Status ShowLogs(LauncherClient& launcher, const std::string& task, const L
   if (!flags.member.empty()) StrAppend(query, "&member=", kube::PercentEncoded(flags.member));
   if (flags.tail) StrAppend(query, "&tail=", *flags.tail);
   follower.FollowLogs(query);
-  while (!follower.AwaitEnd(kTick)) {
+  while (!follower.AwaitEnd(kLaunchFollowTick)) {
     if (signals.AwaitFor(absl::ZeroDuration())) return absl::OkStatus();
   }
   return follower.failure();

@@ -19,8 +19,8 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
-constexpr int kPort = 7897;
+constexpr absl::Duration kCacheSyncTimeout = absl::Seconds(60);
+constexpr int kLauncherPort = 7897;
 
 class LauncherCommand final : public Command {
  public:
@@ -70,7 +70,7 @@ class LauncherCommand final : public Command {
     if (!token_file_.empty()) {
       TY_ASSIGN_OR_RETURN(token, ReadToken(token_file_));
     }
-    if (listen_.empty()) listen_ = PodAddress(kPort);
+    if (listen_.empty()) listen_ = PodAddress(kLauncherPort);
     TY_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(listen_));
     if (token.empty() && !address.IsLoopback())
       return UsageError(StrCat("--listen ", listen_, " can be reached by others: give --token-file"));
@@ -80,7 +80,7 @@ class LauncherCommand final : public Command {
     TY_ASSIGN_OR_RETURN(const launch::AgentSource agent, FindAgent(api));
     launch::Controller controller(api, *calls, {.ns = ns, .agent = agent});
     controller.Start();
-    TY_RETURN_IF_ERROR(controller.WaitForSync(kPatience));
+    TY_RETURN_IF_ERROR(controller.WaitForSync(kCacheSyncTimeout));
     TY_ASSIGN_OR_RETURN(const auto server,
                         launch::Server::Start(controller, {.address = listen_, .token = token}));
     log::Info("the launcher is ready", {{"address", server->address()}, {"namespace", ns}});

@@ -22,7 +22,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kRefresh = absl::Seconds(1);
+constexpr absl::Duration kTopRefresh = absl::Seconds(1);
 constexpr absl::Duration kFirstWindow = absl::Milliseconds(300);
 
 // Records a second of the job and of each member, by what the job has told between two looks.
@@ -98,7 +98,7 @@ class Top final : public Command {
       for (const std::string_view line : Split(text, '\n'))
         StrAppend(screen, Fit(line, terminal.width), "\x1b[K\r\n");
       TY_RETURN_IF_ERROR(Print(StrCat(screen, "\x1b[J")));
-      if (over || signals.AwaitFor(kRefresh)) return absl::OkStatus();
+      if (over || signals.AwaitFor(kTopRefresh)) return absl::OkStatus();
       TY_ASSIGN_OR_RETURN(job, view::FindJob(client->api(), client->ns(), name));
     }
   }

@@ -18,7 +18,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr absl::Duration kRefresh = absl::Milliseconds(200);
+constexpr absl::Duration kTrainRefresh = absl::Milliseconds(200);
 constexpr double kSpeedMemory = 0.9;
 constexpr absl::Duration kSpeedEvery = absl::Milliseconds(500);
 
@@ -194,7 +194,7 @@ class ElasticCommand final : public Command {
   absl::Status Follow(client::ElasticJob& job, const std::string& job_name, const EndingSignals& signals) {
     ProgressPrinter printer;
     for (;;) {
-      const client::ElasticNews news = job.Await(kRefresh);
+      const client::ElasticNews news = job.Await(kTrainRefresh);
       if (const std::optional<int> signal = signals.NextFor(absl::ZeroDuration())) {
         printer.End();
         switch (AskAboutJob(StrCat("job ", job_name), *signal, signals)) {

@@ -30,7 +30,8 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kEphemeralGrace = absl::Seconds(2);
-constexpr absl::Duration kLookEvery = absl::Seconds(2);  // at jobs, while nobody has the dashboard open
+constexpr absl::Duration kIdlePollInterval =
+    absl::Seconds(2);  // at jobs, while nobody has the dashboard open
 
 // "cpu=4,memory=8Gi,nvidia.com/gpu=2"
 absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::string& text) {
@@ -189,7 +190,7 @@ class Up final : public Command {
   absl::StatusOr<std::unique_ptr<dashboard::Dashboard>> StartDashboard(local::Cluster& cluster) const {
     if (dashboard_.IsOff()) return nullptr;
     DashboardPlace last = ParseDashboardUrl(ReadDashboardUrl(options_.home));
-    dashboard::DashboardOptions options{.token = std::move(last.token), .look_every = kLookEvery};
+    dashboard::DashboardOptions options{.token = std::move(last.token), .look_every = kIdlePollInterval};
     dashboard_.Place(last.port, options);
     auto page = dashboard::Dashboard::Start(cluster.transport(), Clock::System(), std::move(options));
     if (!page.ok())

@@ -19,7 +19,7 @@
 namespace trainyard::client {
 namespace {
 
-constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
+constexpr absl::Duration kBetweenClusterPolls = absl::Milliseconds(50);
 
 // The kubeconfig of the embedded cluster of this user, if there is one.
 std::string EmbeddedKubeconfig() {
@@ -193,7 +193,7 @@ absl::Status Cluster::AwaitStore(kv::Store& store) {
       }
       return absl::UnavailableError(StrCat("the store at ", StoreUrlForPods(), " does not answer: ", why));
     }
-    absl::SleepFor(kBetweenLooks);
+    absl::SleepFor(kBetweenClusterPolls);
   }
 }
 
@@ -220,7 +220,7 @@ absl::Status Cluster::Delete(const kube::Resource& resource, std::string_view na
                                                 absl::FormatDuration(options_.patience),
                                                 ": its pods have not ended, or nobody removes them"));
     }
-    absl::SleepFor(kBetweenLooks);
+    absl::SleepFor(kBetweenClusterPolls);
   }
 }
 

@@ -9,7 +9,7 @@ namespace trainyard::client {
 namespace {
 
 constexpr std::string_view kFolder = "/run/trainyard/job";  // where containers see the ConfigMap
-constexpr std::string_view kVolume = "job";
+constexpr std::string_view kJobVolume = "job";
 constexpr int kMasterGraceSeconds = 30;  // for its last checkpoint
 constexpr int kWorkerGraceSeconds = 5;
 
@@ -26,10 +26,10 @@ Object PodSpecOf(const ElasticSettings& settings, const master::PodSpec& pod, Ob
   if (!settings.image_pull_policy.empty()) container["imagePullPolicy"] = settings.image_pull_policy;
   container["resources"] = ResourcesOf(ResourceOf(pod));
   container["volumeMounts"] = Array{MountOf(settings.pods.storage),
-                                    Object{{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}};
+                                    Object{{"name", kJobVolume}, {"mountPath", kFolder}, {"readOnly", true}}};
   Object spec{{"containers", Array{std::move(container)}},
               {"volumes", Array{VolumeOf(settings.pods.storage),
-                                Object{{"name", kVolume},
+                                Object{{"name", kJobVolume},
                                        {"configMap", Object{{"name", ConfigName(settings.spec.name)}}}}}}};
   if (!pod.priority_class.empty()) spec["priorityClassName"] = pod.priority_class;
   return spec;

@@ -10,15 +10,17 @@
 namespace trainyard::client {
 namespace {
 
-constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
-constexpr absl::Duration kLongestPause = absl::Seconds(2);
+constexpr absl::Duration kFirstRewatchPause = absl::Milliseconds(50);
+constexpr absl::Duration kLongestRewatchPause = absl::Seconds(2);
 
 absl::Status Cancelled() { return absl::CancelledError("the watch was cancelled"); }
 
 // A connection that ended; the watch goes on over another one.
 absl::Status Broken(const char* why) { return absl::UnavailableError(why); }
 
-bool IsPassing(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsUnknown(status); }
+bool IsBrokenWatch(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsUnknown(status);
+}
 
 }  // namespace
 
@@ -97,8 +99,8 @@ bool GatewayWatch::GoesOn(const absl::Status& ended, int failures) {
     MutexLock lock(mu_);
     if (cancelled_) return false;
     const bool late = !confirmed_ && (!client_.answered() || Clock::System().Steady() >= confirm_by_);
-    if (!IsPassing(ended) || late) {
-      failure_ = IsPassing(ended) ? absl::UnavailableError(ended.message()) : ended;
+    if (!IsBrokenWatch(ended) || late) {
+      failure_ = IsBrokenWatch(ended) ? absl::UnavailableError(ended.message()) : ended;
       changed_.SignalAll();
       // Else nobody has the watcher.
       call = (confirmed_ || kv::IsCompacted(failure_)) && Announce();
@@ -109,7 +111,7 @@ bool GatewayWatch::GoesOn(const absl::Status& ended, int failures) {
     }
   }
   if (call) CallOnReady();
-  return Pause(std::min(kFirstPause * (1 << std::min(failures - 1, 10)), kLongestPause));
+  return Pause(std::min(kFirstRewatchPause * (1 << std::min(failures - 1, 10)), kLongestRewatchPause));
 }
 
 // False: there is nothing to go on with.

@@ -18,10 +18,10 @@ namespace {
 using graph::GraphRole;
 
 constexpr int kMostWorkers = 10000;
-constexpr absl::Duration kBetweenLooks = absl::Milliseconds(200);
+constexpr absl::Duration kBetweenJobPolls = absl::Milliseconds(200);
 constexpr absl::Duration kTellAfter = absl::Seconds(5);
 
-std::string TokenName(std::string_view object) { return StrCat(object, "-token"); }
+std::string GraphTokenName(std::string_view object) { return StrCat(object, "-token"); }
 
 // The phases that an AITrainingJob ends in without having succeeded.
 bool IsFailure(std::string_view phase) {
@@ -226,7 +226,7 @@ absl::Status GraphJob::StartGroup(const Group& group) {
   TY_ASSIGN_OR_RETURN(const Document made, cluster_.Create(AITrainingJobs(), job));
   // From now on the Secret goes with the job.
   return cluster_.api()
-      .Patch(kube::Resource::Secrets(), {.ns = cluster_.ns(), .name = TokenName(ObjectName())},
+      .Patch(kube::Resource::Secrets(), {.ns = cluster_.ns(), .name = GraphTokenName(ObjectName())},
              PrintJson(OwnerPatch(made)), {})
       .status();
 }
@@ -235,7 +235,8 @@ absl::Status GraphJob::StartGroup(const Group& group) {
 absl::Status GraphJob::CreateToken() {
   TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
   const absl::Status created =
-      cluster_.Create(kube::Resource::Secrets(), TokenSecret(cluster_.ns(), TokenName(ObjectName()), token))
+      cluster_
+          .Create(kube::Resource::Secrets(), TokenSecret(cluster_.ns(), GraphTokenName(ObjectName()), token))
           .status();
   return kube::IsAlreadyExists(created) ? absl::OkStatus() : created;
 }
@@ -304,7 +305,7 @@ absl::Status GraphJob::Wait(absl::Duration timeout) {
     if (Clock::System().Steady() >= deadline)
       return absl::DeadlineExceededError(
           StrCat("job ", name_, " is not over yet", status.phase.empty() ? "" : StrCat(": ", status.phase)));
-    absl::SleepFor(kBetweenLooks);
+    absl::SleepFor(kBetweenJobPolls);
   }
 }
 
@@ -318,7 +319,7 @@ absl::Status GraphJob::Stop() {
 absl::Status RemoveObjects(Cluster& cluster, std::string_view name) {
   const std::string object = client::ObjectName(name);
   TY_RETURN_IF_ERROR(cluster.Delete(AITrainingJobs(), object));
-  return cluster.Delete(kube::Resource::Secrets(), TokenName(object));
+  return cluster.Delete(kube::Resource::Secrets(), GraphTokenName(object));
 }
 
 absl::Status RemoveStored(kv::Store& store, const ps::JobKeys& keys) {

@@ -11,7 +11,7 @@ namespace trainyard::client {
 namespace {
 
 // How long nothing comes before it is asked whether the job still goes on.
-constexpr absl::Duration kBetweenLooks = absl::Milliseconds(200);
+constexpr absl::Duration kBetweenOutputPolls = absl::Milliseconds(200);
 
 bool IsPassing(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnknown(status);
@@ -35,7 +35,7 @@ absl::StatusOr<GraphOutput> OutputStream::Next(absl::Duration timeout) {
     const absl::Duration left = deadline - Clock::System().Steady();
     if (left < absl::ZeroDuration())
       return absl::DeadlineExceededError(StrCat("job ", keys_.job, " has put out nothing more yet"));
-    absl::StatusOr<kv::Follower::Update> update = follower_.Next(std::min(left, kBetweenLooks));
+    absl::StatusOr<kv::Follower::Update> update = follower_.Next(std::min(left, kBetweenOutputPolls));
     if (update.ok()) {
       if (const auto* snapshot = std::get_if<kv::Snapshot>(&*update)) {
         for (const kv::KeyValue& kv : snapshot->kvs) TY_RETURN_IF_ERROR(Take(kv));

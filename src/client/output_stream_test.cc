@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kOutputTimeout = absl::Seconds(30);
 
 class OutputStreamTest : public ::testing::Test {
  protected:
@@ -48,20 +48,20 @@ class OutputStreamTest : public ::testing::Test {
 TEST_F(OutputStreamTest, GivesWhatWasThereAndWhatComes) {
   Append("trainer-0", 0, 0);
   OutputStream stream = Stream();
-  absl::StatusOr<GraphOutput> first = stream.Next(kPatience);
+  absl::StatusOr<GraphOutput> first = stream.Next(kOutputTimeout);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->graph, "trainer-0");
   EXPECT_EQ(first->value.name, "acc");
   EXPECT_TRUE(absl::IsDeadlineExceeded(stream.Next(absl::ZeroDuration()).status()));
   Append("trainer-1", 0, 7);
-  EXPECT_EQ(stream.Next(kPatience)->step, 7);
+  EXPECT_EQ(stream.Next(kOutputTimeout)->step, 7);
 }
 
 TEST_F(OutputStreamTest, GivesAllNamesIfNoneIsAskedFor) {
   Append("trainer-0", 0, 0);
   OutputStream stream = Stream({});
-  EXPECT_EQ(stream.Next(kPatience)->value.name, "loss");
-  EXPECT_EQ(stream.Next(kPatience)->value.name, "acc");
+  EXPECT_EQ(stream.Next(kOutputTimeout)->value.name, "loss");
+  EXPECT_EQ(stream.Next(kOutputTimeout)->value.name, "acc");
 }
 
 TEST_F(OutputStreamTest, GivesAStepOnceThoughItWasDoneTwice) {
@@ -70,7 +70,7 @@ TEST_F(OutputStreamTest, GivesAStepOnceThoughItWasDoneTwice) {
   Append("trainer-0", 2, 1, 2);
   Append("trainer-0", 3, 2, 2);
   OutputStream stream = Stream();
-  for (const std::int64_t step : {0, 1, 2}) EXPECT_EQ(stream.Next(kPatience)->step, step);
+  for (const std::int64_t step : {0, 1, 2}) EXPECT_EQ(stream.Next(kOutputTimeout)->step, step);
 }
 
 TEST_F(OutputStreamTest, EndsWithTheJobWhenNobodyIsLeftToWrite) {
@@ -80,32 +80,32 @@ TEST_F(OutputStreamTest, EndsWithTheJobWhenNobodyIsLeftToWrite) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(stream.Next(absl::Milliseconds(1)).status()));
   Append("trainer-0", 0, 5);
   ASSERT_TRUE(store_->Delete(kv::KeyRange::Key(keys_.Pod("trainer-0"))).ok());
-  EXPECT_EQ(stream.Next(kPatience)->step, 5);
-  EXPECT_TRUE(absl::IsOutOfRange(stream.Next(kPatience).status()));
-  EXPECT_TRUE(absl::IsOutOfRange(stream.Next(kPatience).status())) << "it stays so";
+  EXPECT_EQ(stream.Next(kOutputTimeout)->step, 5);
+  EXPECT_TRUE(absl::IsOutOfRange(stream.Next(kOutputTimeout).status()));
+  EXPECT_TRUE(absl::IsOutOfRange(stream.Next(kOutputTimeout).status())) << "it stays so";
 }
 
 TEST_F(OutputStreamTest, SaysWhyTheJobFailed) {
   Append("trainer-0", 0, 0);
   SetState(ps::JobState::kFailed, "trainer-0 made a NaN");
   OutputStream stream = Stream();
-  EXPECT_TRUE(stream.Next(kPatience).ok());
-  EXPECT_THAT(Message(stream.Next(kPatience).status()),
+  EXPECT_TRUE(stream.Next(kOutputTimeout).ok());
+  EXPECT_THAT(Message(stream.Next(kOutputTimeout).status()),
               HasSubstr("default/test has failed: trainer-0 made a NaN"));
 }
 
 TEST_F(OutputStreamTest, EndsWhenTheJobWasKilledOrItsPodsCannotBe) {
   OutputStream failing = Stream({}, [] { return absl::FailedPreconditionError("no such image"); });
-  EXPECT_THAT(Message(failing.Next(kPatience).status()), HasSubstr("no such image"));
+  EXPECT_THAT(Message(failing.Next(kOutputTimeout).status()), HasSubstr("no such image"));
   OutputStream killed = Stream();
   ASSERT_TRUE(store_->Delete(kv::KeyRange::Key(keys_.Meta())).ok());
-  EXPECT_TRUE(absl::IsNotFound(killed.Next(kPatience).status()));
+  EXPECT_TRUE(absl::IsNotFound(killed.Next(kOutputTimeout).status()));
 }
 
 TEST_F(OutputStreamTest, NamesAKeyThatHoldsNoOutput) {
   ASSERT_TRUE(store_->Put(keys_.Output("trainer-0", 0), "nonsense").ok());
   OutputStream stream = Stream();
-  EXPECT_THAT(Message(stream.Next(kPatience).status()), HasSubstr(keys_.Output("trainer-0", 0)));
+  EXPECT_THAT(Message(stream.Next(kOutputTimeout).status()), HasSubstr(keys_.Output("trainer-0", 0)));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace trainyard::client {
 namespace {
 
 constexpr std::string_view kClaim = "claim:";
-constexpr std::string_view kVolume = "storage";
+constexpr std::string_view kStorageVolume = "storage";
 constexpr std::string_view kClaimMount = "/var/lib/trainyard";
 
 absl::Status Bad(std::string_view text, std::string_view why) {
@@ -46,15 +46,15 @@ std::string MountPath(const Storage& storage) {
 
 Document VolumeOf(const Storage& storage) {
   if (const auto* claim = std::get_if<VolumeClaim>(&storage)) {
-    return Object{{"name", kVolume}, {"persistentVolumeClaim", Object{{"claimName", claim->name}}}};
+    return Object{{"name", kStorageVolume}, {"persistentVolumeClaim", Object{{"claimName", claim->name}}}};
   }
   return Object{
-      {"name", kVolume},
+      {"name", kStorageVolume},
       {"hostPath", Object{{"path", std::get<SharedFolder>(storage).path}, {"type", "DirectoryOrCreate"}}}};
 }
 
 Document MountOf(const Storage& storage) {
-  return Object{{"name", kVolume}, {"mountPath", MountPath(storage)}};
+  return Object{{"name", kStorageVolume}, {"mountPath", MountPath(storage)}};
 }
 
 }  // namespace trainyard::client

@@ -14,7 +14,7 @@
 namespace trainyard::data {
 namespace {
 
-constexpr std::uint64_t kStride = 1 << 20;  // bytes between calls of progress
+constexpr std::uint64_t kProgressStride = 1 << 20;  // bytes between calls of progress
 
 struct Source {
   std::string name;
@@ -92,7 +92,7 @@ class Converter {
     std::uint64_t number = 0;
     return sources_.front().cursor->Read({0, count}, [&](std::string_view first) -> absl::Status {
       TY_RETURN_IF_ERROR(Write(first, number++));
-      if (since_ < kStride) return absl::OkStatus();
+      if (since_ < kProgressStride) return absl::OkStatus();
       since_ = 0;
       return progress({.done = number, .records = count});
     });

@@ -9,7 +9,7 @@
 namespace trainyard::data {
 namespace {
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view NumberText(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
@@ -35,7 +35,7 @@ std::optional<Number> ParseFloat(std::string_view text) {
 }  // namespace
 
 bool ParseElement(std::string_view text, double scale, float& out) {
-  text = Trimmed(text);
+  text = NumberText(text);
   if (scale == 1) {
     const std::optional<float> number = ParseFloat<float>(text);
     out = number.value_or(0);
@@ -46,7 +46,7 @@ bool ParseElement(std::string_view text, double scale, float& out) {
 }
 
 bool ParseElement(std::string_view text, double scale, std::int64_t& out) {
-  text = Trimmed(text);
+  text = NumberText(text);
   if (scale == 1) {
     if (const auto whole = ParseNumber<std::int64_t>(text)) {
       out = *whole;

@@ -16,7 +16,7 @@
 namespace trainyard::data {
 namespace {
 
-constexpr std::uint64_t kStride =
+constexpr std::uint64_t kLookStride =
     4 << 20;  // bytes of CSV between looks at whether the file is still the same
 
 class Verifier {
@@ -84,7 +84,7 @@ class Verifier {
       if (place.offset >= looked) {
         calls_.progress(place.offset);
         TY_RETURN_IF_ERROR(bytes_->CheckUnchanged());
-        looked = place.offset + kStride;
+        looked = place.offset + kLookStride;
       }
       const CsvLine line = FindLine(text(), place.offset, options_.csv);
       if (!line.closed) {

@@ -26,14 +26,14 @@ std::string FromEnvironment(const char* name) {
 }
 
 // Without what may be secret: options, and anything before an @.
-std::string Shown(std::string_view url) {
+std::string WithoutPassword(std::string_view url) {
   url = url.substr(0, url.find('?'));
   const std::size_t at = url.rfind('@');
   return at == std::string_view::npos ? Escaped(url) : StrCat("…", Escaped(url.substr(at)));
 }
 
 absl::Status Bad(std::string_view url, std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("bad store URL '", Shown(url), "': ", why));
+  return absl::InvalidArgumentError(StrCat("bad store URL '", WithoutPassword(url), "': ", why));
 }
 
 bool IsIpv6(std::string_view text) {

@@ -3,12 +3,14 @@
 import json
 import os
 import sys
+import time
 import unittest
 
 from cluster import Cluster, eventually  # the second for those who import it from here
 from real_server import RealServer, assets
 
 TRAINYARD = None
+LONG = bool(os.environ.get("TRAINYARD_TEST_LONG"))  # the long tier: more of what only grows with time
 _real = None  # one for all classes: it takes seconds to start
 
 
@@ -70,9 +72,22 @@ def also_on_a_real_server(case):
     return case
 
 
+class TimedResult(unittest.TextTestResult):
+    """Prints how long each test took."""
+
+    def startTest(self, test):
+        self.begun = time.monotonic()
+        super().startTest(test)
+
+    def addSuccess(self, test):
+        self.stream.write("(%.1f s) " % (time.monotonic() - self.begun))
+        super().addSuccess(test)
+
+
 def main():
     """usage: x_test.py TRAINYARD [unittest arguments]"""
     global TRAINYARD
     TRAINYARD = os.path.abspath(sys.argv.pop(1))
     # Without warnings: the Python client leaves its connections to the collector, which complains of each.
-    unittest.main(module="__main__", verbosity=2, warnings="ignore")
+    runner = unittest.TextTestRunner(verbosity=2, warnings="ignore", resultclass=TimedResult)
+    unittest.main(module="__main__", testRunner=runner)

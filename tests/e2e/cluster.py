@@ -8,7 +8,10 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE = 60  # seconds until what must come is taken for lost
+import processes
+from wire import Wire
+
+PATIENCE = 120  # seconds until what must come is taken for lost
 
 
 def environment(**more):
@@ -19,18 +22,22 @@ def environment(**more):
 
 
 def eventually(condition, what, seconds=PATIENCE):
+    """The condition's first result that is true. A condition that takes long is asked less often, to leave the machine to others."""
     end = time.monotonic() + seconds
     while True:
+        begun = time.monotonic()
         result = condition()
         if result:
             return result
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             raise AssertionError("waited in vain for " + what)
-        time.sleep(0.02)
+        time.sleep(max(0.02, now - begun))
 
 
 class Cluster:
     runs_pods = True
+    known_access = None  # read once for each start
 
     def __init__(self, trainyard, *flags, home=None):
         self.trainyard = trainyard
@@ -40,6 +47,7 @@ class Cluster:
         self.process = None
 
     def start(self):
+        self.known_access = None
         with open(os.path.join(self.home, "test-out"), "ab") as out:
             self.process = subprocess.Popen([self.trainyard, "up", "--home", self.home, *self.flags], stdout=out,
                                             stderr=subprocess.STDOUT, env=environment())
@@ -66,11 +74,22 @@ class Cluster:
 
     def access(self):
         """What the kubeconfig says: server, and as bytes ca, certificate, key; and token."""
+        if self.known_access is not None:
+            return self.known_access
         config = json.loads(self.kubectl("config", "view", "--raw", "-o", "json").stdout)
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        return {"server": cluster["server"], "ca": base64.b64decode(cluster["certificate-authority-data"]),
+        self.known_access = {"server": cluster["server"], "ca": base64.b64decode(cluster["certificate-authority-data"]),
                 "certificate": base64.b64decode(user["client-certificate-data"]),
                 "key": base64.b64decode(user["client-key-data"]), "token": user["token"]}
+        return self.known_access
+
+    def processes(self, pod=None, command=None, **marks):
+        """{pid: environment} of processes in this cluster's pods: of one pod, of one trainyard command, or with marks in their environment."""
+        if pod is not None:
+            marks["TRAINYARD_POD_NAME"] = pod
+        port = self.access()["server"].rpartition(":")[2]
+        found = processes.with_marks(KUBERNETES_SERVICE_PORT=port, **marks)
+        return {pid: env for pid, env in found.items() if command is None or processes.arguments(pid)[1:2] == [command]}
 
     def down(self):
         return subprocess.run([self.trainyard, "down", "--home", self.home], capture_output=True, text=True,
@@ -107,9 +126,16 @@ class Cluster:
 
     wait = staticmethod(eventually)
 
-    def phase(self, pod):
-        done = self.kubectl("get", "pod", pod, "-o", "jsonpath={.status.phase}", check=False)
-        return done.stdout if done.returncode == 0 else None
+    def read(self, path):
+        """An object or a list by its path, without kubectl: for conditions that are asked often. None: it is not there."""
+        code, body = Wire(self).ask("GET", path)
+        if code not in (200, 404):
+            raise AssertionError("GET %s: %d %s" % (path, code, body))
+        return json.loads(body) if code == 200 else None
+
+    def phase(self, pod, namespace="default"):
+        found = self.read("/api/v1/namespaces/%s/pods/%s" % (namespace, pod))
+        return found and found["status"].get("phase")
 
     def wait_for_phase(self, pod, phase):
         self.wait(lambda: self.phase(pod) == phase, "pod %s to be %s" % (pod, phase))

@@ -16,7 +16,6 @@ import cases
 import elastic_jobs
 import graph_jobs
 import js_packages
-import processes
 from cluster import environment, eventually
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -309,10 +308,8 @@ class LiveJobTest(BrowserCase):
         self.go_on()
         plots = self.next("plots")
         self.assertGreater(plots["after"], plots["before"])
-        port = self.cluster.access()["server"].rpartition(":")[2].encode()
-        for pid, variables in processes.with_mark("TRAINYARD_POD_NAME", "watched-worker-0").items():
-            if variables.get(b"KUBERNETES_SERVICE_PORT") == port:
-                os.kill(pid, signal.SIGKILL)
+        for pid in self.cluster.processes("watched-worker-0"):
+            os.kill(pid, signal.SIGKILL)
         self.go_on()
         killed = self.next("killed")
         self.assertRegex(killed["causes"][0], re.compile("worker-0.*(SIGKILL|signal 9)", re.S))

@@ -1,7 +1,8 @@
 """Every command in the documents is run, or another test runs it, or it is said why it can only be checked here.
 
 usage: docs_commands_test.py TRAINYARD [unittest arguments]
-TRAINYARD_TEST_DOCUMENTS, names with commas, has only these run. doc_commands.py says how a document is run.
+The default tier leaves out documents that are marked as long. TRAINYARD_TEST_DOCUMENTS, names with commas, has only these
+run. doc_commands.py says how a document is run.
 """
 
 import concurrent.futures
@@ -68,11 +69,14 @@ def real_environment():
     return {"KUBECONFIG": cases.shared_real_server().kubeconfig} if assets() else None
 
 
+def takes_long(name):
+    return any(order.verb == "long" for order in parse(read(name))[1])
+
+
 def size(name):
     """How long it will take, roughly: the longest go first."""
-    blocks, orders = parse(read(name))
-    return (any(order.verb == "long" for order in orders),
-            sum(len(block.commands()) for block in blocks if block.language in ("console", "sh")))
+    blocks, _ = parse(read(name))
+    return takes_long(name), sum(len(block.commands()) for block in blocks if block.language in ("console", "sh"))
 
 
 def run(name, real):
@@ -97,7 +101,7 @@ class DocsCommandsTest(unittest.TestCase):
 
     def test_every_command_does_what_is_said(self):
         wanted = os.environ.get("TRAINYARD_TEST_DOCUMENTS")
-        names = [name for name in documents() if not wanted or name in wanted.split(",")]
+        names = [name for name in documents() if (name in wanted.split(",") if wanted else cases.LONG or not takes_long(name))]
         real = real_environment()
         with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
             done = list(pool.map(lambda name: run(name, real), sorted(names, key=size, reverse=True)))

@@ -1,4 +1,4 @@
-"""A master, workers and pservers as plain processes, killed a hundred times at random: each record is used exactly once
+"""A master, workers and pservers as plain processes, killed at random, again and again: each record is used exactly once
 in each epoch, by the count that the model itself keeps of them.
 
 usage: elastic_chaos_test.py TRAINYARD [unittest arguments]
@@ -22,7 +22,8 @@ from elastic_jobs import COUNTING_MODEL, read_tensor, write_unit_vectors
 
 RECORDS = 256
 MINIBATCH = 4
-KILLS = 100
+SCALE = 10 if cases.LONG else 1
+KILLS = 40 * SCALE
 WORKERS = 3
 
 
@@ -86,7 +87,7 @@ class Chaos(unittest.TestCase):
         servers = [self.pserver(index) for index in range(pservers)]
         source = random.Random(7)
         killed = {"worker": 0, "master": 0, "pserver": 0}
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 300 * SCALE
         while keeper.poll() is None:
             self.assertLess(time.monotonic(), deadline, "it does not end: %s" % self.log("master")[-2000:])
             time.sleep(source.uniform(0.01, 0.12))
@@ -123,26 +124,27 @@ class Chaos(unittest.TestCase):
         self.assertEqual(wrong, {}, "records that were not used %d times" % epochs)
 
     def test_uses_each_record_once_in_each_epoch_whoever_is_killed(self):
-        epochs = 1000
+        epochs = 10 * KILLS
         self.job("--epochs", str(epochs), "--checkpoint-steps", "200")
-        killed = self.run_with_kills(KILLS, of_master=0.1)
+        killed = self.run_with_kills(KILLS, of_master=0.2)
         self.assertEqual(sum(killed.values()), KILLS, "the job was over too soon: %s" % killed)
         self.assertGreater(killed["master"], 3)
         self.assert_each_record_used(epochs)
         self.assertIn("version=%d" % (epochs * RECORDS // MINIBATCH), self.log("master").splitlines()[-1])
 
     def test_uses_each_record_once_where_pservers_have_the_model_and_are_killed_too(self):
-        epochs = 150
+        epochs = 90 * SCALE
         self.job("--epochs", str(epochs), "--checkpoint-steps", "100", "--pservers", "2", "--param", "units=64")
-        killed = self.run_with_kills(40, of_master=0.1, pservers=2, of_pservers=0.3)
-        self.assertEqual(sum(killed.values()), 40, "the job was over too soon: %s" % killed)
+        killed = self.run_with_kills(24 * SCALE, of_master=0.1, pservers=2, of_pservers=0.5)
+        self.assertEqual(sum(killed.values()), 24 * SCALE, "the job was over too soon: %s" % killed)
         self.assertGreater(killed["pserver"], 3)
         self.assert_each_record_used(epochs)
 
     def test_uses_each_record_once_where_gradients_are_used_as_they_come(self):
-        epochs = 150
+        epochs = 300 * SCALE
         self.job("--epochs", str(epochs), "--checkpoint-steps", "200", "--async")
-        self.run_with_kills(25, of_master=0.1)
+        killed = self.run_with_kills(16 * SCALE, of_master=0.1)
+        self.assertEqual(sum(killed.values()), 16 * SCALE, "the job was over too soon: %s" % killed)
         self.assert_each_record_used(epochs)
 
 

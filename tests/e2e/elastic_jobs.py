@@ -123,12 +123,15 @@ class ElasticCase(unittest.TestCase):
     def pids(self, job, word):
         """{pod: pid} of the pods of a job that run `trainyard WORD`; of the master and who keeps it, the master."""
         found = {}
-        for pid in sorted(processes.every()):
-            arguments = processes.read("/proc/%d/cmdline" % pid).split(b"\0")
-            pod = processes.environment_of(pid).get(b"TRAINYARD_POD_NAME", b"").decode()
-            if word.encode() in arguments and pod.startswith(job + "-") and processes.started(pid) is not None:
+        for pid, env in sorted(self.cluster.processes().items()):
+            pod = env.get(b"TRAINYARD_POD_NAME", b"").decode()
+            if word in processes.arguments(pid) and pod.startswith(job + "-"):
                 found[pod] = pid
         return found
+
+    def pid(self, job, word, pod):
+        """That of one pod, once it runs."""
+        return eventually(lambda: self.pids(job, word).get(pod), "a process in pod " + pod)
 
 
 class CountingCase(ElasticCase):

@@ -30,13 +30,13 @@ class Training(CountingCase):
     def test_goes_on_when_workers_and_the_master_are_killed(self):
         job = self.start_job("train", *self.counting("losses", 600), "--checkpoint-steps", 50, "--keep")
         self.await_progress("losses", lambda p: p["totalRecords"] > 1000 and p["workers"] == 2, "training to begin")
-        first = self.pids("losses", "worker")["losses-worker-0"]
+        first = self.pid("losses", "worker", "losses-worker-0")
         os.kill(first, signal.SIGKILL)
         progress = self.await_progress("losses", lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
         self.assertEqual([(one["role"], one["index"], one["pod"]) for one in progress["lastRestarts"]],
                          [("worker", 0, "losses-worker-0")])
         self.assertRegex(progress["lastRestarts"][0]["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
-        os.kill(self.pids("losses", "master")["losses-master"], signal.SIGKILL)
+        os.kill(self.pid("losses", "master", "losses-master"), signal.SIGKILL)
         out, err = job.communicate(timeout=120)
         self.assertEqual(job.returncode, 0, out + err)
         self.assertIn("trained %d records, version %d" % (600 * RECORDS, 600 * RECORDS // 4), out)
@@ -67,7 +67,7 @@ class Training(CountingCase):
         out, err = job.communicate(timeout=60)
         self.assertEqual(job.returncode, 1, out + err)
         self.assertIn("job ended was ended; its checkpoints stay", err)
-        self.assertNotIn("ended", self.cluster.kubectl("get", "pods").stdout)
+        eventually(lambda: "ended" not in self.cluster.kubectl("get", "pods").stdout, "its pods to go")
         listed = self.run_here("checkpoint", "list", self.path("ended-ckpt"), "-o", "json")
         version = json.loads(listed.stdout)[-1]["version"]
         self.assertGreater(version, 50, "a checkpoint was written when it was told to end")

@@ -35,14 +35,14 @@ class Pservers(CountingCase):
     def test_goes_on_when_a_pserver_is_killed_and_says_so(self):
         job = self.start_job("train", *self.counting("lost", 300), "--checkpoint-steps", 50, "--keep")
         self.await_progress("lost", lambda p: p["version"] > 200 and p["pservers"] == 2, "training to begin")
-        os.kill(self.pids("lost", "pserver")["lost-pserver-1"], signal.SIGKILL)
+        os.kill(self.pid("lost", "pserver", "lost-pserver-1"), signal.SIGKILL)
         progress = self.await_progress("lost", lambda p: p["restarts"] == 1 and p["pservers"] == 2, "a pserver to be back")
         restart = progress["lastRestarts"][0]
         self.assertEqual((restart["role"], restart["index"], restart["pod"]), ("pserver", 1, "lost-pserver-1"))
         self.assertRegex(restart["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
-        os.kill(self.pids("lost", "worker")["lost-worker-0"], signal.SIGKILL)
+        os.kill(self.pid("lost", "worker", "lost-worker-0"), signal.SIGKILL)
         self.await_progress("lost", lambda p: p["restarts"] == 2 and p["workers"] == 2, "a worker to be back")
-        os.kill(self.pids("lost", "master")["lost-master"], signal.SIGKILL)
+        os.kill(self.pid("lost", "master", "lost-master"), signal.SIGKILL)
         out, err = job.communicate(timeout=120)
         self.assertEqual(job.returncode, 0, out + err)
         self.assertIn("pserver 1 is launched again: lost-pserver-1 was killed by signal 9", err)

@@ -132,7 +132,7 @@ class ReadersCase(ElasticCase):
 
     def kill_a_worker(self, name):
         self.await_progress(name, lambda p: p["totalRecords"] > 500 and p["workers"] == 2, "training to begin")
-        os.kill(self.pids(name, "trainyard.elastic")[name + "-worker-0"], signal.SIGKILL)
+        os.kill(self.pid(name, "trainyard.elastic", name + "-worker-0"), signal.SIGKILL)
         self.await_progress(name, lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
 
     def assert_complete(self, job, name, epochs):
@@ -147,7 +147,7 @@ class Training(ReadersCase):
     def test_uses_each_row_of_sqlite_once_in_each_epoch_whoever_is_killed(self):
         job = self.start_job("train", *self.counting("rows", 400, "Rows", self.rows + "#numbers"), "--checkpoint-steps", 50)
         self.kill_a_worker("rows")
-        os.kill(self.pids("rows", "master")["rows-master"], signal.SIGKILL)
+        os.kill(self.pid("rows", "master", "rows-master"), signal.SIGKILL)
         self.assert_complete(job, "rows", 400)
 
     def test_uses_each_file_of_a_folder_once_in_each_epoch_in_any_order(self):

@@ -3,23 +3,27 @@
 usage: graph_faults_test.py TRAINYARD [unittest arguments]
 """
 
+import contextlib
 import os
 import random
 import signal
 import time
 
+import cases
 import graph_jobs
-import processes
 from cluster import eventually
-from graph_jobs import GraphJobCase, line_program, write_line
+from graph_jobs import GraphJobCase, JobOver, line_program, longer_if_over, write_line
 from tfjob_operators import OperatorProcess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CHAOS = 60  # seconds
+CHAOS = 600 if cases.LONG else 15  # seconds
+LEAST_KILLS = 5
 GRAPHS = ("trainer-0", "trainer-1", "pserver-0", "pserver-1")
 
 
-class Faults(GraphJobCase):
+class StoreFaults(GraphJobCase):
+    """What differs by the store."""
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -30,7 +34,7 @@ class Faults(GraphJobCase):
     def undisturbed(self, passes):
         """What the same job learns when nothing happens to it."""
         job = self.start("undisturbed", self.program, passes=passes)
-        self.assertTrue(job.wait(120))
+        self.assertTrue(job.wait(600))
         values = self.variables(self.program, self.saved(job))
         job.stop()
         return values
@@ -45,13 +49,15 @@ class Faults(GraphJobCase):
         for output in outputs:
             if output.step >= goal:
                 return output
-        self.fail("the job ended first")
+        raise JobOver("the job ended first")
 
     def restarts(self, name):
         return self.object_of(name)["status"].get("restartTotal", 0)
 
+    @longer_if_over
     def test_of_pservers_are_rolled_back_and_leave_no_trace_in_what_is_learnt(self):
-        job = self.start("pservers", self.program, passes=100, checkpoint_every=25)
+        passes = 100 * self.times
+        job = self.start("pservers", self.program, passes=passes, checkpoint_every=25)
         outputs = job.trainers.get(self.loss)
         for graph in ("pserver-1", "pserver-0"):
             self.advance(outputs, 60)
@@ -60,10 +66,46 @@ class Faults(GraphJobCase):
         self.assertEqual(steps, list(range(steps[0], steps[-1] + 1)), "each step comes once")
         self.assertEqual(job.status().state, "Complete")
         self.assertEqual(self.restarts("pservers"), 2)
-        self.assert_same(job, self.undisturbed(100))
+        self.assert_same(job, self.undisturbed(passes))
 
+    @longer_if_over
+    def test_of_the_store_for_less_than_a_lease_are_not_noticed(self):
+        passes = 200 * self.times
+        job = self.start("short", self.program, passes=passes)
+        outputs = job.trainers.get(self.loss)
+        self.advance(outputs, 20)
+        pids = {graph: self.pid("short", graph) for graph in GRAPHS}
+        self.without_store(0.7)
+        self.advance(outputs, 50)
+        self.assertEqual({graph: self.pid("short", graph) for graph in GRAPHS}, pids)
+        self.assertEqual(self.restarts("short"), 0)
+        list(outputs)
+        self.assert_same(job, self.undisturbed(passes))
+
+    def test_of_the_store_for_longer_than_a_lease_stop_the_graphs_and_they_go_on_from_their_checkpoint(self):
+        job = self.start("long", self.program, passes=120, checkpoint_every=25)
+        outputs = job.trainers.get(self.loss)
+        self.advance(outputs, 60)
+        self.without_store(6)
+        rest = list(outputs)
+        self.assertEqual(job.status().state, "Complete")
+        # Who comes back first goes on without the others, so the steps may be made of other trainers than without it.
+        self.assertLess(float(rest[-1]), 0.1)
+        steps = [output.step for output in rest if output.graph == "trainer-0"]
+        self.assertEqual(steps, sorted(set(steps)))
+
+    def without_store(self, seconds):
+        """The store neither answers nor forgets for this time."""
+        pid = next(iter(self.cluster.processes(command="store", HOSTNAME="trainyard-store-store-0")))
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+
+
+class Faults(StoreFaults):
+    @longer_if_over
     def test_of_trainers_let_the_others_go_on(self):
-        job = self.start("trainers", self.program, passes=120)
+        job = self.start("trainers", self.program, passes=120 * self.times)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 50)
         self.kill("trainers", "trainer-1")
@@ -73,8 +115,9 @@ class Faults(GraphJobCase):
         self.assertEqual(job.status().state, "Complete")
         self.assertLess(float(rest[-1]), 0.1)
 
+    @longer_if_over
     def test_of_one_trainer_do_not_stop_the_others_in_async_mode(self):
-        job = self.start("async", self.program, passes=120, mode="async")
+        job = self.start("async", self.program, passes=120 * self.times, mode="async")
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 50)
         pid = self.pid("async", "trainer-1")
@@ -97,41 +140,8 @@ class Faults(GraphJobCase):
         except ProcessLookupError:
             pass
 
-    def test_of_the_store_for_less_than_a_lease_are_not_noticed(self):
-        job = self.start("short", self.program, passes=200)
-        outputs = job.trainers.get(self.loss)
-        self.advance(outputs, 20)
-        pids = {graph: self.pid("short", graph) for graph in GRAPHS}
-        self.without_store(0.7)
-        self.advance(outputs, 50)
-        self.assertEqual({graph: self.pid("short", graph) for graph in GRAPHS}, pids)
-        self.assertEqual(self.restarts("short"), 0)
-        list(outputs)
-        self.assert_same(job, self.undisturbed(200))
 
-    def test_of_the_store_for_longer_than_a_lease_stop_the_graphs_and_they_go_on_from_their_checkpoint(self):
-        job = self.start("long", self.program, passes=120, checkpoint_every=25)
-        outputs = job.trainers.get(self.loss)
-        self.advance(outputs, 60)
-        self.without_store(6)
-        rest = list(outputs)
-        self.assertEqual(job.status().state, "Complete")
-        # Who comes back first goes on without the others, so the steps may be made of other trainers than without it.
-        self.assertLess(float(rest[-1]), 0.1)
-        steps = [output.step for output in rest if output.graph == "trainer-0"]
-        self.assertEqual(steps, sorted(set(steps)))
-
-    def without_store(self, seconds):
-        """The store neither answers nor forgets for so long."""
-        pod = "trainyard-store-store-0"
-        pid = next(pid for pid, env in processes.with_mark("HOSTNAME", pod).items()
-                   if processes.read("/proc/%d/cmdline" % pid).split(b"\0")[1:2] == [b"store"])
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
-
-
-class FaultsOnEtcd(Faults):
+class FaultsOnEtcd(Faults if cases.LONG else StoreFaults):
     on_etcd = True
 
     def without_store(self, seconds):
@@ -149,7 +159,7 @@ class Chaos(GraphJobCase):
     """
 
     flags = ("--no-operator",)
-    records = 4000
+    records = 40000 if cases.LONG else 4000
     passes = 2
     once = (0.5, 1.25, 2.0)
 
@@ -179,7 +189,7 @@ class Chaos(GraphJobCase):
         net.minimize(error + net.mean(used), ty.Adagrad(rate=0.5))
         return net.finish(), error.name
 
-    def test_of_a_minute_changes_nothing_but_the_time_it_takes(self):
+    def test_changes_nothing_but_the_time_it_takes(self):
         operator = OperatorProcess(self.cluster)
         self.addCleanup(lambda: operator.kill())
         operator.await_ready()
@@ -191,7 +201,7 @@ class Chaos(GraphJobCase):
         rng = random.Random(seed)
         killed = {}
         end = time.monotonic() + CHAOS
-        while time.monotonic() < end and job.status().state not in ("Complete", "Failed"):
+        while (time.monotonic() < end or sum(killed.values()) < LEAST_KILLS) and job.status().state not in ("Complete", "Failed"):
             victim = rng.choice(GRAPHS + ("operator",))
             killed[victim] = killed.get(victim, 0) + 1
             if victim == "operator":
@@ -199,8 +209,9 @@ class Chaos(GraphJobCase):
                 operator = OperatorProcess(self.cluster)
             else:
                 self.kill_if_there(victim)
-            time.sleep(rng.uniform(0.2, 2.5))
+            time.sleep(rng.uniform(0.2, 2.5 if cases.LONG else 1))
         print("seed %d, killed %s" % (seed, killed), flush=True)
+        self.assertGreater(sum(killed.values()), 0, "the job was over too soon")
         last = list(outputs)[-1]
         status = job.status()
         self.assertEqual(status.state, "Complete", status.reason)
@@ -214,16 +225,16 @@ class Chaos(GraphJobCase):
 
     def kill_if_there(self, graph):
         pod = "%s-%s" % (self.object_of("chaos")["metadata"]["name"], graph)
-        for pid, env in processes.with_mark("TRAINYARD_POD_NAME", pod).items():
-            if graph_jobs.is_worker(pid):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        for pid in self.cluster.processes(pod, "graph-worker"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 class ChaosOnEtcd(Chaos):
     on_etcd = True
+
+
+del StoreFaults  # runs as Faults and FaultsOnEtcd
 
 
 if __name__ == "__main__":

@@ -12,15 +12,17 @@ import threading
 import time
 
 from cases import ClusterCase, eventually
+from cluster import PATIENCE
 from wire import Wire
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOREVER = "exec sleep 1000"  # dies at SIGTERM
+SPEC_INVALID = "SpecInvalid"  # the condition that is not a state
 
 
 def current(job):
     """The condition that holds, or None."""
-    held = [c for c in job.get("status", {}).get("conditions", []) if c["status"] == "True"] if job else []
+    held = [c for c in job.get("status", {}).get("conditions", []) if c["status"] == "True" and c["type"] != SPEC_INVALID] if job else []
     return held[0] if held else None
 
 
@@ -181,6 +183,14 @@ class JobCase(ClusterCase):
         container = container or pod["spec"]["containers"][0]["name"]
         return self.kubectl("logs", pod["metadata"]["name"], "-c", container, check=False).stdout
 
+    def assert_refused(self, jobs):
+        """That the server itself refuses each job, by the field that the message about it begins with."""
+        for job, told in jobs:
+            with self.subTest(job["metadata"]["name"]):
+                done = self.kubectl("create", "-f", "-", stdin=json.dumps(job), check=False)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn("is invalid: " + told.partition(":")[0], done.stderr)
+
     # ---- what is seen
 
     def get(self, path):
@@ -218,7 +228,7 @@ class JobCase(ClusterCase):
         """What the status counts of a type: {"active": 1, ...}."""
         return (self.job(name) or {}).get("status", {}).get(self.counters, {}).get(kind, {})
 
-    def await_state(self, name, state, within=30):
+    def await_state(self, name, state, within=PATIENCE):
         """The job in that state; fails at once if it has ended in another."""
         def reached():
             now = self.state(name)
@@ -339,7 +349,7 @@ def broken_in_job(case, history):
     for job in history:
         status = job["status"]
         conditions = status.get("conditions", [])
-        held = [c["type"] for c in conditions if c["status"] == "True"]
+        held = [c["type"] for c in conditions if c["status"] == "True" and c["type"] != SPEC_INVALID]
         if len(held) > 1:
             problems.append("is %s at once" % " and ".join(held))
         if len({c["type"] for c in conditions}) < len(conditions):

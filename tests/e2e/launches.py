@@ -10,7 +10,6 @@ import unittest
 import unittest.mock
 
 import cases
-import processes
 from cluster import environment, eventually
 
 
@@ -31,7 +30,6 @@ class LaunchCase(unittest.TestCase):
         cls.cluster = cases.Cluster(cases.TRAINYARD, *cls.flags)
         cls.addClassCleanup(cls.cluster.remove)
         cls.cluster.start()
-        cls.port = cls.cluster.access()["server"].rpartition(":")[2].encode()
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -87,8 +85,8 @@ class LaunchCase(unittest.TestCase):
 
     def scripts(self, task):
         """{pid: member} of all processes that scripts of the task have."""
-        return {pid: env[b"TRAINYARD_MEMBER"].decode() for pid, env in processes.with_mark("TRAINYARD_TASK", task).items()
-                if b"TRAINYARD_MEMBER" in env and env.get(b"KUBERNETES_SERVICE_PORT") == self.port}
+        return {pid: env[b"TRAINYARD_MEMBER"].decode() for pid, env in self.cluster.processes(TRAINYARD_TASK=task).items()
+                if b"TRAINYARD_MEMBER" in env}
 
     def pids(self, task, member):
         return sorted(pid for pid, name in self.scripts(task).items() if name == member)

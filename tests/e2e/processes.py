@@ -30,14 +30,23 @@ def environment_of(pid):
     return dict(entry.partition(b"=")[::2] for entry in read("/proc/%d/environ" % pid).split(b"\0") if entry)
 
 
-def with_mark(name, value):
-    """{pid: environment} of all that have NAME=value in their environment."""
+def arguments(pid):
+    return read("/proc/%d/cmdline" % pid).decode(errors="replace").split("\0")
+
+
+def with_marks(**marks):
+    """{pid: environment} of all that have each NAME=value in their environment."""
+    wanted = {name.encode(): value.encode() for name, value in marks.items()}
     found = {}
     for pid in every():
         environment = environment_of(pid)
-        if environment.get(name.encode()) == value.encode() and started(pid) is not None:
+        if all(environment.get(name) == value for name, value in wanted.items()) and started(pid) is not None:
             found[pid] = environment
     return found
+
+
+def with_mark(name, value):
+    return with_marks(**{name: value})
 
 
 def with_argument(text):

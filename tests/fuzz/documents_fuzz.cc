@@ -52,7 +52,7 @@ void Definition(std::string_view text) {
   Document value = *document;
   local::Prune(**schema, value);
   TY_CHECK(local::Prune(**schema, value).empty(), "what is pruned needs no pruning");
-  local::ApplyDefaults(**schema, value);
+  if (!local::ApplyDefaults(**schema, value)) return;
   local::Validate(**schema, value);
   for (const auto version : {local::OpenApiVersion::kV2, local::OpenApiVersion::kV3}) {
     TY_CHECK(local::ToOpenApi(**schema, version).is_object(), "a schema can be printed");

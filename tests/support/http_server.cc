@@ -18,7 +18,7 @@
 namespace trainyard::testing_support {
 namespace {
 
-std::string ReadAll(const std::string& path) {
+std::string ReadOutput(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -84,9 +84,9 @@ absl::StatusOr<std::string> RunToEnd(std::vector<std::string> argv, absl::Durati
   TY_ASSIGN_OR_RETURN(Child child, Child::Spawn(spec));
   TY_ASSIGN_OR_RETURN(const ExitStatus ended, child.Wait(timeout));
   if (ShellCode(ended) != 0) {
-    return absl::InternalError(StrCat(spec.argv[0], " ", PrintExit(ended), ": ", ReadAll(folder / "err")));
+    return absl::InternalError(StrCat(spec.argv[0], " ", PrintExit(ended), ": ", ReadOutput(folder / "err")));
   }
-  return ReadAll(folder / "out");
+  return ReadOutput(folder / "out");
 }
 
 const Certificates& Certificates::Get() {
@@ -104,10 +104,10 @@ const Certificates& Certificates::Get() {
     made.server_certificate_path = folder / "server.crt";
     made.client_key_path = folder / "client.key";
     made.client_certificate_path = folder / "client.crt";
-    made.ca = ReadAll(made.ca_path);
-    made.other_ca = ReadAll(made.other_ca_path);
-    made.client_certificate = ReadAll(made.client_certificate_path);
-    made.client_key = ReadAll(made.client_key_path);
+    made.ca = ReadOutput(made.ca_path);
+    made.other_ca = ReadOutput(made.other_ca_path);
+    made.client_certificate = ReadOutput(made.client_certificate_path);
+    made.client_key = ReadOutput(made.client_key_path);
     return &made;
   }();
   return certificates;

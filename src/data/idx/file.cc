@@ -54,7 +54,7 @@ class IdxFile final : public RecordFile {
   const IdxHeader header_;
 };
 
-absl::Status Damage(const GzipReader& gzip, const absl::Status& status) {
+absl::Status GzipDamage(const GzipReader& gzip, const absl::Status& status) {
   return DamageAt(gzip.offset(), Message(status));
 }
 
@@ -82,7 +82,7 @@ absl::StatusOr<std::shared_ptr<const FileBytes>> UnpackIdx(std::string_view pack
   GzipReader gzip(packed);
   char start[kMaxIdxHeaderBytes];
   const auto known = gzip.Read(start, sizeof start);
-  if (!known.ok()) return Damage(gzip, known.status());
+  if (!known.ok()) return GzipDamage(gzip, known.status());
   TY_ASSIGN_OR_RETURN(const IdxHeader header, ParseIdxHeader({start, *known}));
   const std::uint64_t size = header.FileBytes();
   if (size > max_bytes) {
@@ -96,7 +96,7 @@ absl::StatusOr<std::shared_ptr<const FileBytes>> UnpackIdx(std::string_view pack
   auto bytes = std::make_unique_for_overwrite<char[]>(size + 1);
   std::memcpy(bytes.get(), start, *known);
   const auto rest = gzip.Read(bytes.get() + *known, size + 1 - *known);
-  if (!rest.ok()) return Damage(gzip, rest.status());
+  if (!rest.ok()) return GzipDamage(gzip, rest.status());
   if (*known + *rest != size) {
     return DamageAt(gzip.offset(), StrCat("by its header it unpacks to ", size, " bytes, but it unpacks to ",
                                           *known + *rest < size ? "fewer" : "more"));

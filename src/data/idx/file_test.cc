@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 const std::string kItems = FromHex("00000b02 00000003 00000002") + "aabbccddeeff";
 
-std::string Pack(std::string_view text) {
+std::string PackIdx(std::string_view text) {
   std::string packed;
   GzipWriter writer(packed);
   writer.Add(text);
@@ -71,14 +71,14 @@ TEST(IdxFile, HasNoChecksumButAHeaderThatMustFit) {
 }
 
 TEST(UnpackIdx, UnpacksTheWholeFile) {
-  EXPECT_TRUE(LooksLikePackedIdx(Pack(kItems)));
-  EXPECT_FALSE(LooksLikePackedIdx(Pack("some text")));
+  EXPECT_TRUE(LooksLikePackedIdx(PackIdx(kItems)));
+  EXPECT_FALSE(LooksLikePackedIdx(PackIdx("some text")));
   EXPECT_FALSE(LooksLikePackedIdx(kItems));
-  EXPECT_EQ(ReadIdx(UnpackIdx(Pack(kItems), 24).value()).value(), (Records{"aabb", "ccdd", "eeff"}));
+  EXPECT_EQ(ReadIdx(UnpackIdx(PackIdx(kItems), 24).value()).value(), (Records{"aabb", "ccdd", "eeff"}));
 }
 
 TEST(UnpackIdx, NeverReadsSomethingElseFromDamage) {
-  const std::string packed = Pack(kItems);
+  const std::string packed = PackIdx(kItems);
   for (std::size_t i = 0; i < packed.size() * 8; ++i) {
     std::string damaged = packed;
     damaged[i / 8] = static_cast<char>(damaged[i / 8] ^ (1 << (i % 8)));
@@ -94,15 +94,15 @@ TEST(UnpackIdx, NeverReadsSomethingElseFromDamage) {
 }
 
 TEST(UnpackIdx, UnpacksNoMoreThanTheHeaderSaysAndTheCallerAllows) {
-  EXPECT_THAT(Message(UnpackIdx(Pack(kItems), 23).status()),
+  EXPECT_THAT(Message(UnpackIdx(PackIdx(kItems), 23).status()),
               HasSubstr("unpacked it has 24 bytes, and at most 23 are allowed"));
-  EXPECT_THAT(Message(UnpackIdx(Pack(kItems + "x"), 1000).status()), HasSubstr("which it cannot"));
-  EXPECT_THAT(Message(UnpackIdx(Pack(kItems.substr(0, 23)), 1000).status()), HasSubstr("to fewer"));
+  EXPECT_THAT(Message(UnpackIdx(PackIdx(kItems + "x"), 1000).status()), HasSubstr("which it cannot"));
+  EXPECT_THAT(Message(UnpackIdx(PackIdx(kItems.substr(0, 23)), 1000).status()), HasSubstr("to fewer"));
   // 1 GiB by the header, and 12 bytes of it there.
-  EXPECT_THAT(Message(UnpackIdx(Pack(FromHex("00000802 00100000 00000400")), 1U << 31U).status()),
+  EXPECT_THAT(Message(UnpackIdx(PackIdx(FromHex("00000802 00100000 00000400")), 1U << 31U).status()),
               HasSubstr("which it cannot"));
   const std::string large = FromHex("00000801 00001000") + std::string(4097, 'x');
-  EXPECT_THAT(Message(UnpackIdx(Pack(large), 10000).status()), HasSubstr("to more"));
+  EXPECT_THAT(Message(UnpackIdx(PackIdx(large), 10000).status()), HasSubstr("to more"));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(LoadedChunk, ReadsManyRecordsOverManyBlocks) {
 }
 
 // Every value of every byte, and every cut: an error, or the same records.
-void Damage(const std::string& file, const Records& records) {
+void ExpectDamageFound(const std::string& file, const Records& records) {
   ASSERT_EQ(ReadRecordIo(file).value(), records);
   std::string damaged = file;
   for (std::size_t at = 0; at < file.size(); ++at) {
@@ -134,14 +134,14 @@ void Damage(const std::string& file, const Records& records) {
 TEST(LoadedChunk, NeverReadsSomethingElseFromDamage) {
   const Records records = {"12345", "", "1234", "12"};
   for (const auto compressor : {Compressor::kNone, Compressor::kSnappy, Compressor::kGzip}) {
-    Damage(RecordIo({{"12345", "", "1234"}, {"12"}}, compressor), records);
+    ExpectDamageFound(RecordIo({{"12345", "", "1234"}, {"12"}}, compressor), records);
   }
   const std::string text(60, 'x');
-  Damage(RecordIo({{text, "y"}}, Compressor::kSnappy), {text, "y"});
-  Damage(OldChunk(Compressor::kNone, 4, Payload(records)), records);
+  ExpectDamageFound(RecordIo({{text, "y"}}, Compressor::kSnappy), {text, "y"});
+  ExpectDamageFound(OldChunk(Compressor::kNone, 4, Payload(records)), records);
   std::string block;
   snappy::Compress(Payload(records).data(), Payload(records).size(), &block);
-  Damage(OldChunk(Compressor::kSnappy, 4, block), records);
+  ExpectDamageFound(OldChunk(Compressor::kSnappy, 4, block), records);
 }
 
 // A chunk of the new layout around any payload, its checksum right.

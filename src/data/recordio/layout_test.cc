@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string_view WhyNot(std::string_view file) {
+std::string_view WhyNoLayout(std::string_view file) {
   static absl::Status kept;
   kept = ParseChunkHeader(file, 0).status();
   return Message(kept);
@@ -32,21 +32,21 @@ TEST(ChunkHeader, IsWrittenAsItIsRead) {
 }
 
 TEST(ChunkHeader, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(WhyNot("x"),
+  EXPECT_THAT(WhyNoLayout("x"),
               HasSubstr("damaged at byte 0: the header of a chunk is expected, but the file ends"));
-  EXPECT_THAT(WhyNot(std::string(30, 'x')), HasSubstr("does not begin like one"));
-  EXPECT_THAT(WhyNot(FromHex("04030201 00000000 03000000 04000000 01000000 00000000")),
+  EXPECT_THAT(WhyNoLayout(std::string(30, 'x')), HasSubstr("does not begin like one"));
+  EXPECT_THAT(WhyNoLayout(FromHex("04030201 00000000 03000000 04000000 01000000 00000000")),
               HasSubstr("damaged at byte 8: no compressor has the number 3"));
-  EXPECT_THAT(WhyNot(FromHex("04030201 00000000 00000000 05000000 01000000 00000000")),
+  EXPECT_THAT(WhyNoLayout(FromHex("04030201 00000000 00000000 05000000 01000000 00000000")),
               HasSubstr("says that 5 bytes follow its header, but 4 do"));
-  EXPECT_THAT(WhyNot(FromHex("04030201 00000000 00000000 04000000 00000000 00000000")),
+  EXPECT_THAT(WhyNoLayout(FromHex("04030201 00000000 00000000 04000000 00000000 00000000")),
               HasSubstr("0 records in 4 bytes"));
-  EXPECT_THAT(WhyNot(FromHex("04030201 00000000 00000000 00000000 01000000")),
+  EXPECT_THAT(WhyNoLayout(FromHex("04030201 00000000 00000000 00000000 01000000")),
               HasSubstr("1 records in 0 bytes"));
 }
 
 TEST(ChunkHeader, MayNotClaimMoreRecordsThanThereIsRoomFor) {
-  EXPECT_THAT(WhyNot(FromHex("04030201 00000000 00000000 04000000 02000000 00000000")),
+  EXPECT_THAT(WhyNoLayout(FromHex("04030201 00000000 00000000 04000000 02000000 00000000")),
               HasSubstr("says that it has 2 records, but 4 bytes are the most"));
   const std::string packed = FromHex("04030201 00000000 01000000 04000000 11000000 00000000");
   EXPECT_TRUE(ParseChunkHeader(packed, 0, 17 * 4).ok());

@@ -13,7 +13,7 @@
 namespace trainyard::data {
 namespace {
 
-std::string Pack(const std::string& text) {
+std::string PackBlock(const std::string& text) {
   std::string packed;
   snappy::Compress(text.data(), text.size(), &packed);
   return packed;
@@ -30,7 +30,7 @@ std::optional<std::string> Unpack(std::string packed) {
   const bool good = UnpackSnappyBlock(block, out.data());
   EXPECT_EQ(out.substr(block.unpacked + kSnappySlop), "oooooooo");
   // Beside a short one and beside itself, it is the same.
-  const std::string other_packed = StrCat(Pack("other"), std::string(kSnappySlop, 'p'));
+  const std::string other_packed = StrCat(PackBlock("other"), std::string(kSnappySlop, 'p'));
   SnappyBlock other;
   EXPECT_TRUE(
       ParseSnappyBlock(std::string_view(other_packed).substr(0, other_packed.size() - kSnappySlop), other));
@@ -104,11 +104,11 @@ RC_GTEST_PROP(SnappyBlockProperties, UnpacksWhatTheLibraryPacks, ()) {
       "a", "ab", "abc", "abcdefg", "the same again and again, ", std::string(70, 'z')));
   std::string text = *rc::gen::arbitrary<std::string>();
   for (const std::string& word : words) text += word;
-  RC_ASSERT((Unpack(Pack(text)) == std::optional<std::string>(text)));
+  RC_ASSERT((Unpack(PackBlock(text)) == std::optional<std::string>(text)));
 }
 
 RC_GTEST_PROP(SnappyBlockProperties, TakesAndRefusesWhatTheLibraryDoes, ()) {
-  std::string packed = Pack(*rc::gen::container<std::string>(rc::gen::element('a', 'b')));
+  std::string packed = PackBlock(*rc::gen::container<std::string>(rc::gen::element('a', 'b')));
   packed += *rc::gen::arbitrary<std::string>();
   for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
     packed[*rc::gen::inRange<std::size_t>(0, packed.size())] = *rc::gen::arbitrary<char>();

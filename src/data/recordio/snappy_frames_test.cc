@@ -47,7 +47,7 @@ std::string Mixed(std::string_view kinds, std::string& stream) {
   return text;
 }
 
-std::string_view WhyNot(const std::string& stream) {
+std::string_view WhyNoStream(const std::string& stream) {
   static absl::Status kept;
   kept = UnpackAll(stream).status();
   return Message(kept);
@@ -107,23 +107,23 @@ TEST(SnappyFrames, AreVerifiedEachOnItsOwn) {
 }
 
 TEST(SnappyFrames, SayWhatIsWrong) {
-  EXPECT_THAT(WhyNot("Hello"), HasSubstr("does not begin with its mark"));
-  EXPECT_THAT(WhyNot(Stream("0109")), HasSubstr("the header of a snappy frame is cut"));
-  EXPECT_THAT(WhyNot(Stream("010900008aeeb9be48656c6c")), HasSubstr("a snappy frame is cut"));
-  EXPECT_THAT(WhyNot(Stream("010300008aeeb9")), HasSubstr("has no checksum"));
-  EXPECT_THAT(WhyNot(Stream("010900008aeeb9bf48656c6c6f")),
+  EXPECT_THAT(WhyNoStream("Hello"), HasSubstr("does not begin with its mark"));
+  EXPECT_THAT(WhyNoStream(Stream("0109")), HasSubstr("the header of a snappy frame is cut"));
+  EXPECT_THAT(WhyNoStream(Stream("010900008aeeb9be48656c6c")), HasSubstr("a snappy frame is cut"));
+  EXPECT_THAT(WhyNoStream(Stream("010300008aeeb9")), HasSubstr("has no checksum"));
+  EXPECT_THAT(WhyNoStream(Stream("010900008aeeb9bf48656c6c6f")),
               HasSubstr("checksum of a snappy frame does not match"));
-  EXPECT_THAT(WhyNot(Stream("02000000")), HasSubstr("unknown type 2"));
-  EXPECT_THAT(WhyNot(Stream("ff060000734e61507058")), HasSubstr("mark of the snappy data is wrong"));
-  EXPECT_THAT(WhyNot(Stream("0009000000000000ffffffffff")), HasSubstr("does not say how long"));
-  EXPECT_THAT(WhyNot(Stream("000900000000000005ffffffff")), HasSubstr("cannot be unpacked"));
+  EXPECT_THAT(WhyNoStream(Stream("02000000")), HasSubstr("unknown type 2"));
+  EXPECT_THAT(WhyNoStream(Stream("ff060000734e61507058")), HasSubstr("mark of the snappy data is wrong"));
+  EXPECT_THAT(WhyNoStream(Stream("0009000000000000ffffffffff")), HasSubstr("does not say how long"));
+  EXPECT_THAT(WhyNoStream(Stream("000900000000000005ffffffff")), HasSubstr("cannot be unpacked"));
 }
 
 TEST(SnappyFrames, MayNotClaimMoreThanTheyCanHold) {
   // 64 KiB and a byte; and 64 KiB from five bytes.
-  EXPECT_THAT(WhyNot(Stream(StrCat("00881300", "00000000", "818004", std::string(2 * 4993, '0')))),
+  EXPECT_THAT(WhyNoStream(Stream(StrCat("00881300", "00000000", "818004", std::string(2 * 4993, '0')))),
               HasSubstr("says that it has 65537 bytes"));
-  EXPECT_THAT(WhyNot(Stream("0009000000000000 808004 0000")), HasSubstr("does not say how long"));
+  EXPECT_THAT(WhyNoStream(Stream("0009000000000000 808004 0000")), HasSubstr("does not say how long"));
 }
 
 }  // namespace

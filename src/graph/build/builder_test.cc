@@ -63,7 +63,8 @@ TEST(Builder, GivesEachInitialiserASeedOfItsOwnThatFollowsFromTheBuilders) {
     Builder net("net", {.seed = seed});
     net.Fc(net.Fc(net.Data("x", {4}), 4), 4);
     std::vector<std::int64_t> found;
-    for (const Op& op : net.Finish()->startup.main().ops) {
+    const auto built = net.Finish();
+    for (const Op& op : built->startup.main().ops) {
       if (op.type == "uniform_random") found.push_back(op.Int("seed"));
     }
     return found;

@@ -26,7 +26,7 @@ Tensor Whole(Dims dims, const std::vector<std::int64_t>& values) {
   return tensor;
 }
 
-Op Fill(const std::string& name, double value, const std::string& type = "f32") {
+Op FillOp(const std::string& name, double value, const std::string& type = "f32") {
   return {.type = "fill_constant",
           .outputs = {{"Out", {name}}},
           .attrs = {{"shape", Ints{1}}, {"value", value}, {"dtype", type}}};
@@ -99,7 +99,8 @@ TEST(Executor, NamesTheOperatorThatMadeANan) {
 
 TEST(Executor, RunsABlockAsLongAsItsConditionHolds) {
   Program program{.id = "loop"};
-  for (const Op& op : {Fill("i", 0, "i64"), Fill("n", 5, "i64")}) ASSERT_TRUE(AppendOp(program, 0, op).ok());
+  for (const Op& op : {FillOp("i", 0, "i64"), FillOp("n", 5, "i64")})
+    ASSERT_TRUE(AppendOp(program, 0, op).ok());
   const Op less{.type = "less_than", .inputs = {{"X", {"i"}}, {"Y", {"n"}}}, .outputs = {{"Out", {"more"}}}};
   ASSERT_TRUE(AppendOp(program, 0, less).ok());
   const int body = program.AddBlock(0);
@@ -123,8 +124,8 @@ TEST(Executor, RunsABlockAsLongAsItsConditionHolds) {
 TEST(Executor, RunsAConditionalBlockOnceOrNotAtAll) {
   for (const bool condition : {false, true}) {
     Program program{.id = "if"};
-    ASSERT_TRUE(AppendOp(program, 0, Fill("x", 0)).ok());
-    ASSERT_TRUE(AppendOp(program, 0, Fill("c", condition ? 1 : 0, "bool")).ok());
+    ASSERT_TRUE(AppendOp(program, 0, FillOp("x", 0)).ok());
+    ASSERT_TRUE(AppendOp(program, 0, FillOp("c", condition ? 1 : 0, "bool")).ok());
     const int body = program.AddBlock(0);
     ASSERT_TRUE(
         AppendOp(program, body, {.type = "increment", .inputs = {{"X", {"x"}}}, .outputs = {{"Out", {"x"}}}})

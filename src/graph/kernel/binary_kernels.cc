@@ -16,7 +16,7 @@ struct Add {
 struct Subtract {
   float operator()(float x, float y) const { return x - y; }
 };
-struct Multiply {
+struct Times {
   float operator()(float x, float y) const { return x * y; }
 };
 struct Divide {
@@ -85,7 +85,7 @@ void Combine(const Layout& layout, const Tensor& x, const Tensor& y, Tensor& out
 }
 
 template <typename F>
-absl::Status Forward(OpRun& run) {
+absl::Status BinaryForward(OpRun& run) {
   Combine(LayoutOf(run), run.In("X"), run.In("Y"), run.Out("Out"), F());
   return absl::OkStatus();
 }
@@ -161,7 +161,7 @@ absl::Status MultiplyGradient(OpRun& run) {
         LayoutOf(run), run.Out("Y@GRAD").data<float>(), [](double d, double x) { return d * x; },
         out.data<float>(), run.In("X").data<float>());
   }
-  if (run.HasOut("X@GRAD")) Combine(LayoutOf(run), out, run.In("Y"), run.Out("X@GRAD"), Multiply());
+  if (run.HasOut("X@GRAD")) Combine(LayoutOf(run), out, run.In("Y"), run.Out("X@GRAD"), Times());
   return absl::OkStatus();
 }
 
@@ -181,13 +181,13 @@ absl::Status DivideGradient(OpRun& run) {
 }  // namespace
 
 void AddBinaryKernels(KernelTable& table) {
-  table.Add("elementwise_add", Forward<Add>);
-  table.Add("elementwise_sub", Forward<Subtract>);
-  table.Add("elementwise_mul", Forward<Multiply>);
-  table.Add("elementwise_div", Forward<Divide>);
-  table.Add("elementwise_min", Forward<Least>);
-  table.Add("elementwise_max", Forward<Most>);
-  table.Add("elementwise_pow", Forward<Power>);
+  table.Add("elementwise_add", BinaryForward<Add>);
+  table.Add("elementwise_sub", BinaryForward<Subtract>);
+  table.Add("elementwise_mul", BinaryForward<Times>);
+  table.Add("elementwise_div", BinaryForward<Divide>);
+  table.Add("elementwise_min", BinaryForward<Least>);
+  table.Add("elementwise_max", BinaryForward<Most>);
+  table.Add("elementwise_pow", BinaryForward<Power>);
   table.Add("elementwise_add_grad", AddGradient);
   table.Add("elementwise_sub_grad", SubtractGradient);
   table.Add("elementwise_mul_grad", MultiplyGradient);

@@ -15,7 +15,7 @@ OpCall OfX(std::string type, Value x, Attrs attrs = {}) {
 
 const Attrs kBounds = {{"min", -1.0}, {"max", 2.0}};
 
-SparseRows RowsOf(const OpCall& call) {
+SparseRows ClipRowsOf(const OpCall& call) {
   const auto results = RunOp(call);
   EXPECT_TRUE(results.ok()) << results.status();
   return results.ok() ? std::get<SparseRows>(results->at("Out")[0]) : SparseRows();
@@ -43,7 +43,7 @@ TEST(ClipKernels, PassGradientsOfWhatIsInside) {
 
 TEST(ClipKernels, BoundWhatSparseRowsAddUpTo) {
   const SparseRows rows =
-      RowsOf(OfX("clip_values", Sparse(9, {5, 0, 5}, F32({3, 1}, {1.5F, 7, 1.5F})), kBounds));
+      ClipRowsOf(OfX("clip_values", Sparse(9, {5, 0, 5}, F32({3, 1}, {1.5F, 7, 1.5F})), kBounds));
   EXPECT_EQ(rows.rows, (Numbers{0, 5}));
   ExpectNear(rows.value, {2, 2}, 0);
 }
@@ -52,7 +52,7 @@ TEST(ClipKernels, BoundSparseRowsInPlace) {
   for (const Numbers& numbers : {Numbers{1, 2}, Numbers{2, 2}}) {
     OpCall call = OfX("clip_values", Sparse(9, numbers, F32({2, 1}, {1.5F, 7})), kBounds);
     call.in_place = {{"Out", "X"}};
-    EXPECT_EQ(RowsOf(call).rows.size(), numbers[0] == numbers[1] ? 1u : 2u);
+    EXPECT_EQ(ClipRowsOf(call).rows.size(), numbers[0] == numbers[1] ? 1u : 2u);
   }
 }
 
@@ -80,7 +80,7 @@ TEST(ClipKernels, ShortenWhatIsTooLong) {
 
 TEST(ClipKernels, ShortenSparseRowsByWhatTheyAddUpTo) {
   const OpCall call = OfX("clip_by_norm", Sparse(9, {5, 0, 5}, F32({3, 1}, {1, -4, 2})), {{"max_norm", 2.5}});
-  const SparseRows rows = RowsOf(call);
+  const SparseRows rows = ClipRowsOf(call);
   EXPECT_EQ(rows.rows, (Numbers{5, 0, 5}));
   ExpectNear(rows.value, {0.5F, -2, 1}, 1e-6);
 }

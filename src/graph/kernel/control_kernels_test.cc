@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-OpCall OfX(std::string type, Value x, Attrs attrs = {}) {
+OpCall ControlOfX(std::string type, Value x, Attrs attrs = {}) {
   return {.type = std::move(type), .in = {{"X", {std::move(x)}}}, .attrs = std::move(attrs)};
 }
 
@@ -23,17 +23,19 @@ OpCall OfXAndY(std::string type, Tensor x, Tensor y) {
 bool Truth(const OpCall& call) { return Output(call).data<bool>()[0]; }
 
 TEST(Increment, AddsItsStep) {
-  ExpectNear(Output(OfX("increment", F32({1}, {1.5F}), {{"step", 0.25}})), {1.75F}, 0);
-  OpCall call = OfX("increment", I64({1}, {41}));
+  ExpectNear(Output(ControlOfX("increment", F32({1}, {1.5F}), {{"step", 0.25}})), {1.75F}, 0);
+  OpCall call = ControlOfX("increment", I64({1}, {41}));
   EXPECT_EQ(Output(call).data<std::int64_t>()[0], 42);
   call.in_place = {{"Out", "X"}};
   EXPECT_EQ(Output(call).data<std::int64_t>()[0], 42);
 }
 
 TEST(Increment, RefusesWhatAWholeNumberCannotBe) {
-  EXPECT_TRUE(absl::IsInvalidArgument(RunOp(OfX("increment", I64({1}, {1}), {{"step", 0.5}})).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(RunOp(OfX("increment", I64({1}, {1}), {{"step", 1e30}})).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(RunOp(OfX("increment", I64({1}, {kLargest}))).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(RunOp(ControlOfX("increment", I64({1}, {1}), {{"step", 0.5}})).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(RunOp(ControlOfX("increment", I64({1}, {1}), {{"step", 1e30}})).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(RunOp(ControlOfX("increment", I64({1}, {kLargest}))).status()));
 }
 
 TEST(LessThan, ComparesNumbersAndTruths) {
@@ -45,7 +47,7 @@ TEST(LessThan, ComparesNumbersAndTruths) {
 
 TEST(Logic, KnowsNotAndAnd) {
   for (const bool a : {false, true}) {
-    EXPECT_EQ(Truth(OfX("logical_not", Bool(a))), !a);
+    EXPECT_EQ(Truth(ControlOfX("logical_not", Bool(a))), !a);
     for (const bool b : {false, true}) EXPECT_EQ(Truth(OfXAndY("logical_and", Bool(a), Bool(b))), a && b);
   }
 }
@@ -54,7 +56,7 @@ TEST(PrintKernel, TakesEveryKindOfValue) {
   const std::vector<Value> values = {RandomTensor({100}, 1), I64({2}, {1, 2}), Bool(true), F32({0}, {}),
                                      Sparse(9, {1}, F32({1, 2}, {1, 2}))};
   for (const Value& value : values)
-    EXPECT_TRUE(RunOp(OfX("print", value, {{"message", std::string("it is")}})).ok());
+    EXPECT_TRUE(RunOp(ControlOfX("print", value, {{"message", std::string("it is")}})).ok());
 }
 
 // Counts up; a pass has two batches.
@@ -119,11 +121,12 @@ TEST(OutputKernel, AppendsEverySoManySteps) {
 }
 
 TEST(OutputKernel, DoesNothingWithoutASinkAndRefusesSparseValues) {
-  EXPECT_TRUE(RunOp(OfX("output", F32({1}, {1}))).ok());
+  EXPECT_TRUE(RunOp(ControlOfX("output", F32({1}, {1}))).ok());
   Collecting sink;
-  const OpCall sparse = OfX("output", Sparse(9, {1}, F32({1, 1}, {1})));
+  const OpCall sparse = ControlOfX("output", Sparse(9, {1}, F32({1, 1}, {1})));
   EXPECT_TRUE(absl::IsInvalidArgument(RunOp(sparse, {.outputs = &sink}).status()));
-  EXPECT_TRUE(RunOp(OfX("output", F32({1}, {1}), {{"every", std::int64_t{0}}}), {.outputs = &sink}).ok());
+  EXPECT_TRUE(
+      RunOp(ControlOfX("output", F32({1}, {1}), {{"every", std::int64_t{0}}}), {.outputs = &sink}).ok());
 }
 
 class SaveAndLoad : public testing::Test {
@@ -135,7 +138,7 @@ class SaveAndLoad : public testing::Test {
   ~SaveAndLoad() override { std::filesystem::remove_all(folder_); }
 
   std::string File() const { return folder_ + "/w"; }
-  OpCall Save(Value x) const { return OfX("save", std::move(x), {{"file", File()}}); }
+  OpCall Save(Value x) const { return ControlOfX("save", std::move(x), {{"file", File()}}); }
   OpCall Load(Ints shape, std::string dtype = "f32") const {
     return {.type = "load",
             .attrs = {{"file", File()}, {"shape", std::move(shape)}, {"dtype", std::move(dtype)}}};

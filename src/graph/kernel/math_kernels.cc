@@ -19,14 +19,14 @@ namespace {
 
 // Out = f(X).
 template <typename F>
-absl::Status Forward(OpRun& run) {
+absl::Status MathForward(OpRun& run) {
   Map(run.Out("Out"), F(), run.In("X"));
   return absl::OkStatus();
 }
 
 // X@GRAD = f(X, Out, Out@GRAD).
 template <typename F>
-absl::Status Backward(OpRun& run) {
+absl::Status MathBackward(OpRun& run) {
   if (run.HasOut("X@GRAD")) Map(run.Out("X@GRAD"), F(), run.In("X"), run.In("Out"), run.In("Out@GRAD"));
   return absl::OkStatus();
 }
@@ -192,19 +192,19 @@ void AddMathKernels(KernelTable& table) {
   table.Add("sum", [](const Op&) { return std::make_unique<SumKernel>(); });
   table.Add("mean", Mean);
   table.Add("mean_grad", MeanGradient);
-  table.Add("square", Forward<Square>);
-  table.Add("square_grad", Backward<SquareGradient>);
-  table.Add("exp", Forward<Exponential>);
-  table.Add("exp_grad", Backward<ExponentialGradient>);
-  table.Add("log", Forward<Logarithm>);
-  table.Add("log_grad", Backward<LogarithmGradient>);
-  table.Add("sqrt", Forward<Root>);
-  table.Add("sqrt_grad", Backward<RootGradient>);
-  table.Add("abs", Forward<Absolute>);
-  table.Add("abs_grad", Backward<AbsoluteGradient>);
-  table.Add("sign", Forward<Sign>);
-  table.Add("floor", Forward<Floor>);
-  table.Add("ceil", Forward<Ceiling>);
+  table.Add("square", MathForward<Square>);
+  table.Add("square_grad", MathBackward<SquareGradient>);
+  table.Add("exp", MathForward<Exponential>);
+  table.Add("exp_grad", MathBackward<ExponentialGradient>);
+  table.Add("log", MathForward<Logarithm>);
+  table.Add("log_grad", MathBackward<LogarithmGradient>);
+  table.Add("sqrt", MathForward<Root>);
+  table.Add("sqrt_grad", MathBackward<RootGradient>);
+  table.Add("abs", MathForward<Absolute>);
+  table.Add("abs_grad", MathBackward<AbsoluteGradient>);
+  table.Add("sign", MathForward<Sign>);
+  table.Add("floor", MathForward<Floor>);
+  table.Add("ceil", MathForward<Ceiling>);
 }
 
 }  // namespace trainyard::graph

@@ -10,40 +10,40 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-OpCall OfX(std::string type, Value x, Attrs attrs = {}) {
+OpCall MathOfX(std::string type, Value x, Attrs attrs = {}) {
   return {.type = std::move(type), .in = {{"X", {std::move(x)}}}, .attrs = std::move(attrs)};
 }
 
-SparseRows RowsOf(const OpCall& call) {
+SparseRows MathRowsOf(const OpCall& call) {
   const auto results = RunOp(call);
   EXPECT_TRUE(results.ok()) << results.status();
   return results.ok() ? std::get<SparseRows>(results->at("Out")[0]) : SparseRows();
 }
 
 TEST(MathKernels, ComputeFunctionsOfOneElement) {
-  ExpectNear(Output(OfX("square", F32({3}, {-2, 0, 3}))), {4, 0, 9}, 0);
-  ExpectNear(Output(OfX("exp", F32({3}, {0, 1, -50}))), {1, 2.7182817F, 1.9287498e-22F}, 1e-6);
-  ExpectNear(Output(OfX("log", F32({2}, {1, 10}))), {0, 2.302585F}, 1e-6);
-  ExpectNear(Output(OfX("sqrt", F32({3}, {0, 4, 2}))), {0, 2, 1.4142135F}, 1e-7);
-  ExpectNear(Output(OfX("abs", F32({3}, {-1.5F, 0, 2}))), {1.5F, 0, 2}, 0);
-  ExpectNear(Output(OfX("sign", F32({3}, {-1.5F, 0, 2}))), {-1, 0, 1}, 0);
-  ExpectNear(Output(OfX("floor", F32({4}, {-1.5F, 0, 2.9F, 3}))), {-2, 0, 2, 3}, 0);
-  ExpectNear(Output(OfX("ceil", F32({4}, {-1.5F, 0, 2.1F, 3}))), {-1, 0, 3, 3}, 0);
+  ExpectNear(Output(MathOfX("square", F32({3}, {-2, 0, 3}))), {4, 0, 9}, 0);
+  ExpectNear(Output(MathOfX("exp", F32({3}, {0, 1, -50}))), {1, 2.7182817F, 1.9287498e-22F}, 1e-6);
+  ExpectNear(Output(MathOfX("log", F32({2}, {1, 10}))), {0, 2.302585F}, 1e-6);
+  ExpectNear(Output(MathOfX("sqrt", F32({3}, {0, 4, 2}))), {0, 2, 1.4142135F}, 1e-7);
+  ExpectNear(Output(MathOfX("abs", F32({3}, {-1.5F, 0, 2}))), {1.5F, 0, 2}, 0);
+  ExpectNear(Output(MathOfX("sign", F32({3}, {-1.5F, 0, 2}))), {-1, 0, 1}, 0);
+  ExpectNear(Output(MathOfX("floor", F32({4}, {-1.5F, 0, 2.9F, 3}))), {-2, 0, 2, 3}, 0);
+  ExpectNear(Output(MathOfX("ceil", F32({4}, {-1.5F, 0, 2.1F, 3}))), {-1, 0, 3, 3}, 0);
 }
 
 TEST(MathKernels, HaveTheGradientsOfTheirFunctions) {
   for (const Dims& dims : {Dims{1}, Dims{3, 7}, Dims{2, 1, 5}}) {
-    for (const char* type : {"square", "exp"}) CheckGradient(OfX(type, RandomTensor(dims, 5)));
-    for (const char* type : {"log", "sqrt"}) CheckGradient(OfX(type, RandomTensor(dims, 6, 0.5, 2)));
-    CheckGradient(OfX("abs", Shuffled(dims, 7)));
-    CheckGradient(OfX("mean", RandomTensor(dims, 8)), {.step = 1e-1});
-    CheckGradient(OfX("scale", RandomTensor(dims, 9), {{"scale", -2.5}, {"bias", 3.0}}));
+    for (const char* type : {"square", "exp"}) CheckGradient(MathOfX(type, RandomTensor(dims, 5)));
+    for (const char* type : {"log", "sqrt"}) CheckGradient(MathOfX(type, RandomTensor(dims, 6, 0.5, 2)));
+    CheckGradient(MathOfX("abs", Shuffled(dims, 7)));
+    CheckGradient(MathOfX("mean", RandomTensor(dims, 8)), {.step = 1e-1});
+    CheckGradient(MathOfX("scale", RandomTensor(dims, 9), {{"scale", -2.5}, {"bias", 3.0}}));
   }
 }
 
 TEST(MathKernels, ScaleDenseValues) {
-  ExpectNear(Output(OfX("scale", F32({2}, {1, -2}), {{"scale", 3.0}, {"bias", 0.5}})), {3.5F, -5.5F}, 0);
-  OpCall call = OfX("scale", F32({2}, {1, -2}), {{"scale", 3.0}});
+  ExpectNear(Output(MathOfX("scale", F32({2}, {1, -2}), {{"scale", 3.0}, {"bias", 0.5}})), {3.5F, -5.5F}, 0);
+  OpCall call = MathOfX("scale", F32({2}, {1, -2}), {{"scale", 3.0}});
   call.in["Factor"] = {F32({1}, {0.25F})};
   ExpectNear(Output(call), {0.25F, -0.5F}, 0);
   call.attrs = {};
@@ -52,16 +52,16 @@ TEST(MathKernels, ScaleDenseValues) {
 }
 
 TEST(MathKernels, ScaleByAFactorInTheGradientToo) {
-  OpCall call = OfX("scale", RandomTensor({3}, 1));
+  OpCall call = MathOfX("scale", RandomTensor({3}, 1));
   call.in["Factor"] = {F32({1}, {-4})};
   CheckGradient(call, {.slots = {"X"}});
 }
 
 TEST(MathKernels, ScaleSparseRowsAndKeepTheirNumbers) {
-  OpCall call = OfX("scale", Sparse(9, {4, 4}, F32({2, 2}, {1, 2, 3, 4})), {{"scale", 2.0}});
+  OpCall call = MathOfX("scale", Sparse(9, {4, 4}, F32({2, 2}, {1, 2, 3, 4})), {{"scale", 2.0}});
   for (const bool in_place : {false, true}) {
     if (in_place) call.in_place = {{"Out", "X"}};
-    const SparseRows rows = RowsOf(call);
+    const SparseRows rows = MathRowsOf(call);
     EXPECT_EQ(rows.rows, (Numbers{4, 4}));
     EXPECT_EQ(rows.height, 9);
     ExpectNear(rows.value, {2, 4, 6, 8}, 0);
@@ -75,12 +75,12 @@ TEST(MathKernels, AverageLargeTensorsWithoutLosingThem) {
   const std::int64_t count = 20'000'000;
   Tensor x(DataType::kFloat32, {count});
   std::fill_n(x.data<float>(), count, 1.0F);
-  ExpectNear(Output(OfX("mean", x)), {1}, 0);
-  EXPECT_FALSE(RunOp(OfX("mean", F32({0}, {}))).ok());
+  ExpectNear(Output(MathOfX("mean", x)), {1}, 0);
+  EXPECT_FALSE(RunOp(MathOfX("mean", F32({0}, {}))).ok());
 }
 
 TEST(MathKernels, AverageToTheSameBitsOnAnyNumberOfThreads) {
-  OpCall call = OfX("mean", RandomTensor({300, 777}, 4));
+  OpCall call = MathOfX("mean", RandomTensor({300, 777}, 4));
   const float one = Output(call).data<float>()[0];
   for (const int threads : {2, 3, 7}) {
     call.threads = threads;
@@ -129,7 +129,7 @@ TEST(SumKernel, JoinsTheRowsOfSparseInputs) {
   OpCall call = Sum({a, Sparse(9, {}, F32({0, 1}, {})), b});
   for (const bool in_place : {false, true}) {
     if (in_place) call.in_place = {{"Out", "X"}};
-    const SparseRows rows = RowsOf(call);
+    const SparseRows rows = MathRowsOf(call);
     EXPECT_EQ(rows.rows, (Numbers{4, 1, 4}));
     EXPECT_EQ(rows.height, 9);
     ExpectNear(rows.value, {1, 2, 3}, 0);

@@ -13,7 +13,7 @@ namespace trainyard::graph {
 namespace {
 
 // A tensor [batch, channels, ...]: each channel of each example is a run of `inner` elements.
-struct Layout {
+struct NormLayout {
   std::int64_t batch;
   std::int64_t channels;
   std::int64_t inner;
@@ -25,7 +25,7 @@ struct Layout {
   }
 };
 
-Layout LayoutOf(const Tensor& x) {
+NormLayout LayoutOf(const Tensor& x) {
   return {.batch = x.dims()[0], .channels = x.dims()[1], .inner = x.dims().Count(2, x.dims().rank())};
 }
 
@@ -39,7 +39,7 @@ TY_VECTOR static void AddRun(std::int64_t count, double* sums, const float* mean
 
 // For each channel the sum of f(its mean, its elements...) over the batch.
 template <typename F, typename... In>
-std::vector<double> ChannelSums(const Layout& layout, const float* means, F f, const In*... in) {
+std::vector<double> ChannelSums(const NormLayout& layout, const float* means, F f, const In*... in) {
   std::vector<double> sums(static_cast<std::size_t>(layout.channels));
   const auto add = [&](std::int64_t example, std::int64_t begin, std::int64_t end) {
     const std::int64_t first = example * layout.channels;
@@ -53,7 +53,7 @@ std::vector<double> ChannelSums(const Layout& layout, const float* means, F f, c
           SumRun(layout.inner, by_mean, (in + (first + channel) * layout.inner)...);
     }
   };
-  ParallelFor(layout.channels, Layout::Grain(layout.batch * layout.inner),
+  ParallelFor(layout.channels, NormLayout::Grain(layout.batch * layout.inner),
               [&](std::int64_t begin, std::int64_t end) {
                 for (std::int64_t example = 0; example < layout.batch; ++example) add(example, begin, end);
               });
@@ -79,26 +79,27 @@ TY_VECTOR static void LineRun(std::int64_t count, const Line* lines, const float
   }
 }
 
-void MapChannels(const Layout& layout, const std::vector<Line>& lines, const float* x, const float* y,
+void MapChannels(const NormLayout& layout, const std::vector<Line>& lines, const float* x, const float* y,
                  float* out) {
-  ParallelFor(
-      layout.batch, Layout::Grain(layout.channels * layout.inner), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t example = begin; example < end; ++example) {
-          const std::int64_t first = example * layout.channels * layout.inner;
-          if (layout.inner == 1) {
-            LineRun<true>(layout.channels, lines.data(), x + first, y + first, out + first);
-            continue;
-          }
-          for (std::int64_t channel = 0; channel < layout.channels; ++channel) {
-            const std::int64_t at = first + channel * layout.inner;
-            LineRun<false>(layout.inner, &lines[static_cast<std::size_t>(channel)], x + at, y + at, out + at);
-          }
-        }
-      });
+  ParallelFor(layout.batch, NormLayout::Grain(layout.channels * layout.inner),
+              [&](std::int64_t begin, std::int64_t end) {
+                for (std::int64_t example = begin; example < end; ++example) {
+                  const std::int64_t first = example * layout.channels * layout.inner;
+                  if (layout.inner == 1) {
+                    LineRun<true>(layout.channels, lines.data(), x + first, y + first, out + first);
+                    continue;
+                  }
+                  for (std::int64_t channel = 0; channel < layout.channels; ++channel) {
+                    const std::int64_t at = first + channel * layout.inner;
+                    LineRun<false>(layout.inner, &lines[static_cast<std::size_t>(channel)], x + at, y + at,
+                                   out + at);
+                  }
+                }
+              });
 }
 
 // The mean and the variance of each channel; the variance by the count of members, not by one less.
-void Measure(const Layout& layout, const float* x, float* means, float* variances) {
+void Measure(const NormLayout& layout, const float* x, float* means, float* variances) {
   std::fill_n(means, layout.channels, 0.0F);
   const auto sums = ChannelSums(layout, means, [](double, double value) { return value; }, x);
   for (std::size_t i = 0; i < sums.size(); ++i) means[i] = static_cast<float>(sums[i] / layout.Members());
@@ -115,7 +116,7 @@ double Inverse(float variance, double epsilon) {
 
 absl::Status BatchNorm(OpRun& run) {
   const Tensor& x = run.In("X");
-  const Layout layout = LayoutOf(x);
+  const NormLayout layout = LayoutOf(x);
   float* means = run.Out("BatchMean").data<float>();
   float* variances = run.Out("BatchVariance").data<float>();
   if (run.op().Bool("is_test")) {
@@ -139,7 +140,7 @@ absl::Status BatchNorm(OpRun& run) {
 // dX = scale / deviation * (dY - (dBias + n dScale) / members), where the last term is what moves through
 // mean and deviation; in a test they are constants.
 absl::Status BatchNormGradient(OpRun& run) {
-  const Layout layout = LayoutOf(run.In("X"));
+  const NormLayout layout = LayoutOf(run.In("X"));
   const float* x = run.In("X").data<float>();
   const float* from = run.In("Y@GRAD").data<float>();
   const float* means = run.In("BatchMean").data<float>();
@@ -198,7 +199,7 @@ absl::Status Softmax(OpRun& run) {
   const RowsOf rows(run.In("X"));
   const float* x = run.In("X").data<float>();
   float* out = run.Out("Out").data<float>();
-  ParallelFor(rows.count, Layout::Grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
+  ParallelFor(rows.count, NormLayout::Grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin * rows.width; at < end * rows.width; at += rows.width) {
       ExpRun(rows.width, x + at, Largest(rows.width, x + at), out + at);
       const double sum = SumRun(rows.width, [](double value) { return value; }, out + at);
@@ -221,7 +222,7 @@ absl::Status SoftmaxGradient(OpRun& run) {
   const float* out = run.In("Out").data<float>();
   const float* from = run.In("Out@GRAD").data<float>();
   float* to = run.Out("X@GRAD").data<float>();
-  ParallelFor(rows.count, Layout::Grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
+  ParallelFor(rows.count, NormLayout::Grain(rows.width), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin * rows.width; at < end * rows.width; at += rows.width) {
       const double sum = SumRun(rows.width, [](double a, double b) { return a * b; }, from + at, out + at);
       SoftmaxGradientRun(rows.width, static_cast<float>(sum), from + at, out + at, to + at);

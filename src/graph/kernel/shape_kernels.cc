@@ -191,7 +191,7 @@ absl::Status Cast(OpRun& run) {
   return absl::InternalError("a tensor has a type that is none");
 }
 
-void Copy(const Tensor& from, Tensor& to) {
+void CopyElements(const Tensor& from, Tensor& to) {
   constexpr std::int64_t kRow = 4096;  // bytes
   const auto bytes = static_cast<std::int64_t>(from.bytes());
   CopyStrip({BytesOf(from), kRow}, {BytesOf(to), kRow}, kRow, bytes / kRow);
@@ -201,11 +201,11 @@ void Copy(const Tensor& from, Tensor& to) {
 
 absl::Status Assign(OpRun& run) {
   if (!run.IsSparse("X")) {
-    Copy(run.In("X"), run.Out("Out"));
+    CopyElements(run.In("X"), run.Out("Out"));
     return absl::OkStatus();
   }
   ShapeLike(run.InRows("X"), run.OutRows("Out"));
-  Copy(run.InRows("X").value, run.OutRows("Out").value);
+  CopyElements(run.InRows("X").value, run.OutRows("Out").value);
   return absl::OkStatus();
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-std::vector<bool> Truths(const Tensor& tensor) {
+std::vector<bool> TruthsOf(const Tensor& tensor) {
   return std::vector<bool>(tensor.data<bool>(), tensor.data<bool>() + tensor.count());
 }
 
@@ -130,11 +130,11 @@ OpCall Cast(Tensor x, std::string to) {
 TEST(Cast, ConvertsBetweenAllTypes) {
   const Tensor floats = F32({4}, {-1.7F, 0, 0.5F, 3e9F});
   EXPECT_EQ(ValuesOf<std::int64_t>(Output(Cast(floats, "i64"))), (Numbers{-1, 0, 0, 3000000000}));
-  EXPECT_EQ(Truths(Output(Cast(floats, "bool"))), (std::vector<bool>{true, false, true, true}));
+  EXPECT_EQ(TruthsOf(Output(Cast(floats, "bool"))), (std::vector<bool>{true, false, true, true}));
   EXPECT_EQ(ValuesOf<float>(Output(Cast(floats, "f32"))), ValuesOf<float>(floats));
   const Tensor whole = I64({3}, {-5, 0, 7});
   ExpectNear(Output(Cast(whole, "f32")), {-5, 0, 7}, 0);
-  EXPECT_EQ(Truths(Output(Cast(whole, "bool"))), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(TruthsOf(Output(Cast(whole, "bool"))), (std::vector<bool>{true, false, true}));
   ExpectNear(Output(Cast(Bool(true), "f32")), {1}, 0);
   EXPECT_EQ(ValuesOf<std::int64_t>(Output(Cast(Bool(false), "i64"))), (Numbers{0}));
 }

@@ -12,7 +12,7 @@ namespace trainyard::graph {
 namespace {
 
 // One dim of the output: its size, and how far apart its steps lie in the input and in the output.
-struct Axis {
+struct CopyAxis {
   std::int64_t size;
   std::int64_t from;
   std::int64_t to;
@@ -26,12 +26,12 @@ std::vector<std::int64_t> StridesOf(const Dims& dims) {
 }
 
 // The output's dims. Those of size 1 are left out, and neighbours that are neighbours in the input are one.
-std::vector<Axis> AxesOf(const Tensor& x, const Ints& order, const Tensor& out) {
+std::vector<CopyAxis> AxesOf(const Tensor& x, const Ints& order, const Tensor& out) {
   const std::vector<std::int64_t> from = StridesOf(x.dims());
   const std::vector<std::int64_t> to = StridesOf(out.dims());
-  std::vector<Axis> axes;
+  std::vector<CopyAxis> axes;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const Axis axis = {out.dims()[static_cast<int>(i)], from[static_cast<std::size_t>(order[i])], to[i]};
+    const CopyAxis axis = {out.dims()[static_cast<int>(i)], from[static_cast<std::size_t>(order[i])], to[i]};
     if (axis.size == 1) continue;
     if (!axes.empty() && axes.back().from == axis.from * axis.size) {
       axes.back() = {axes.back().size * axis.size, axis.from, axis.to};
@@ -47,8 +47,8 @@ constexpr std::int64_t kTile = 8;  // floats of a wide register
 
 // Where input steps lie next to each other in `rows`, and output steps in `columns`.
 struct Plane {
-  Axis rows;
-  Axis columns;
+  CopyAxis rows;
+  CopyAxis columns;
 };
 
 // Turns a tile by way of a small square, so that what lies together is read together and written together.
@@ -90,7 +90,7 @@ struct Place {
   std::int64_t to = 0;
 };
 
-Place PlaceOf(std::int64_t i, const std::vector<Axis>& axes) {
+Place PlaceOf(std::int64_t i, const std::vector<CopyAxis>& axes) {
   Place place;
   for (std::size_t k = axes.size(); k-- > 0;) {
     place.from += i % axes[k].size * axes[k].from;
@@ -100,13 +100,13 @@ Place PlaceOf(std::int64_t i, const std::vector<Axis>& axes) {
   return place;
 }
 
-std::int64_t CountOf(const std::vector<Axis>& axes) {
+std::int64_t CountOf(const std::vector<CopyAxis>& axes) {
   std::int64_t count = 1;
-  for (const Axis& axis : axes) count *= axis.size;
+  for (const CopyAxis& axis : axes) count *= axis.size;
   return count;
 }
 
-void CopyRuns(const std::vector<Axis>& around, std::int64_t length, const float* from, float* to) {
+void CopyRuns(const std::vector<CopyAxis>& around, std::int64_t length, const float* from, float* to) {
   ParallelFor(CountOf(around), std::max<std::int64_t>(1, kGrain / length),
               [&](std::int64_t begin, std::int64_t end) {
                 for (std::int64_t i = begin; i < end; ++i) {
@@ -120,14 +120,14 @@ void CopyRuns(const std::vector<Axis>& around, std::int64_t length, const float*
 
 void TransposeDims(const Tensor& x, const Ints& axis, Tensor& out) {
   if (x.empty()) return;
-  std::vector<Axis> axes = AxesOf(x, axis, out);
+  std::vector<CopyAxis> axes = AxesOf(x, axis, out);
   const float* from = x.data<float>();
   float* to = out.data<float>();
-  const Axis last = axes.back();
+  const CopyAxis last = axes.back();
   axes.pop_back();
   if (last.from == 1) return CopyRuns(axes, last.size, from, to);
 
-  const auto inner = std::find_if(axes.begin(), axes.end(), [](const Axis& a) { return a.from == 1; });
+  const auto inner = std::find_if(axes.begin(), axes.end(), [](const CopyAxis& a) { return a.from == 1; });
   const Plane plane = {.rows = *inner, .columns = last};
   axes.erase(inner);
   const std::int64_t bands = (plane.rows.size + kBand - 1) / kBand;

@@ -29,8 +29,8 @@ InferFunction InferUpdate(std::vector<std::string> of_param, std::vector<std::st
   };
 }
 
-OpSchema Update(std::string type, std::vector<std::string> of_param, std::vector<std::string> scalars,
-                std::vector<AttrSpec> attrs) {
+OpSchema UpdateOp(std::string type, std::vector<std::string> of_param, std::vector<std::string> scalars,
+                  std::vector<AttrSpec> attrs) {
   OpSchema schema{.type = std::move(type),
                   .inputs = {{"Param"}, {"Grad"}},
                   .outputs = {{"ParamOut"}},
@@ -68,15 +68,15 @@ absl::Status InferSchedule(Typing& typing) {
 
 void AddOptimizerOps(OpTable& table) {
   const std::vector<std::string> rate = {"LearningRate"};
-  table.Add(Update("sgd", {}, rate, {}));
-  table.Add(Update("momentum", {"Velocity"}, rate, {{"mu", 0.9}, {"use_nesterov", false}}));
-  table.Add(Update("adagrad", {"Moment"}, rate, {{"epsilon", 1e-6}}));
-  table.Add(Update("adam", {"Moment1", "Moment2"}, {"LearningRate", "Beta1Pow", "Beta2Pow"},
-                   {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}));
-  table.Add(Update("rmsprop", {"MeanSquare", "Moment"}, rate,
-                   {{"rho", 0.95}, {"epsilon", 1e-6}, {"momentum", 0.0}}));
+  table.Add(UpdateOp("sgd", {}, rate, {}));
+  table.Add(UpdateOp("momentum", {"Velocity"}, rate, {{"mu", 0.9}, {"use_nesterov", false}}));
+  table.Add(UpdateOp("adagrad", {"Moment"}, rate, {{"epsilon", 1e-6}}));
+  table.Add(UpdateOp("adam", {"Moment1", "Moment2"}, {"LearningRate", "Beta1Pow", "Beta2Pow"},
+                     {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}));
+  table.Add(UpdateOp("rmsprop", {"MeanSquare", "Moment"}, rate,
+                     {{"rho", 0.95}, {"epsilon", 1e-6}, {"momentum", 0.0}}));
   // Param = momentum * Param + (1 - momentum) * Grad: what batch_norm keeps of its batches.
-  table.Add(Update("moving_average", {}, {}, {{"momentum", 0.9}}));
+  table.Add(UpdateOp("moving_average", {}, {}, {{"momentum", 0.9}}));
   table.Add({.type = "learning_rate",
              .inputs = {{"Step"}},
              .outputs = {{"Out"}},

@@ -11,21 +11,21 @@
 namespace trainyard::graph {
 namespace {
 
-using Names = std::set<std::string, std::less<>>;
+using NameSet = std::set<std::string, std::less<>>;
 
 bool Learns(const Op& op) { return op.role == Role::kOptimize || op.role == Role::kSchedule; }
 
-void AddAll(const Slots& slots, Names& names) {
+void AddAll(const Slots& slots, NameSet& names) {
   for (const auto& [slot, variables] : slots) names.insert(variables.begin(), variables.end());
 }
 
-std::vector<std::string> ListOf(const Names& names) { return {names.begin(), names.end()}; }
+std::vector<std::string> ListOf(const NameSet& names) { return {names.begin(), names.end()}; }
 
 }  // namespace
 
 std::vector<std::string> SentTo(const Program& update) {
-  Names made;
-  Names sent;
+  NameSet made;
+  NameSet sent;
   for (const Op& op : update.main().ops) {
     for (const auto& [slot, variables] : op.inputs) {
       for (const std::string& name : variables) {
@@ -41,7 +41,7 @@ std::vector<std::string> SentTo(const Program& update) {
 absl::StatusOr<Halves> CutInHalves(const Program& main) {
   Halves halves{.compute = main, .update = {.id = StrCat(main.id, ".update"), .seed = main.seed}};
   halves.compute.id = StrCat(main.id, ".compute");
-  Names learning;
+  NameSet learning;
   for (const Op& op : main.main().ops) {
     if (op.role == Role::kLoss && halves.loss.empty() && !op.outputs.empty()) {
       const auto& made = op.outputs.begin()->second;
@@ -59,7 +59,7 @@ absl::StatusOr<Halves> CutInHalves(const Program& main) {
     if (learning.contains(var.name)) halves.update.main().vars.push_back(var);
   }
   // What only learning needs stays there.
-  Names computing;
+  NameSet computing;
   for (const Block& block : halves.compute.blocks) {
     for (const Op& op : block.ops) {
       AddAll(op.inputs, computing);
@@ -72,7 +72,7 @@ absl::StatusOr<Halves> CutInHalves(const Program& main) {
       return Wrong("program ", main.id, " learns from ", name, ", which nothing computes");
   }
   std::erase_if(halves.compute.main().vars, [&](const Var& var) { return !computing.contains(var.name); });
-  Names shared;
+  NameSet shared;
   for (const Var& var : halves.compute.main().vars) {
     if (var.persistable) shared.insert(var.name);
   }

@@ -27,7 +27,7 @@ namespace {
 // Beside the request itself, what gRPC may read for it; as etcd has it.
 constexpr std::size_t kOverheadBytes = std::size_t{512} * 1024;
 constexpr std::size_t kMaxCalls = 20'000;
-constexpr std::size_t kMaxBytesUnderWay = std::size_t{512} << 20;
+constexpr std::size_t kMaxServerBytes = std::size_t{512} << 20;
 constexpr std::size_t kMaxBufferBytes = std::size_t{512} << 20;  // what gRPC holds of requests that come in
 constexpr int kMaxStreamsOfAConnection = 4096;
 constexpr std::chrono::milliseconds kShutdownGrace(200);
@@ -61,7 +61,7 @@ class Serving {
  public:
   Serving(Store& store, const EtcdServerOptions& options)
       : token_(options.token),
-        budget_(kMaxCalls, kMaxBytesUnderWay),
+        budget_(kMaxCalls, kMaxServerBytes),
         workers_(options.threads),
         calls_(store, workers_),
         ticker_(std::in_place, options.patience, [this] { streams_.Tick(); }) {}

@@ -72,7 +72,7 @@ void Sort(std::vector<KeyValue>& kvs, const Asked& asked) {
 }
 
 // What a comparison compares with; of a kind that was not set it is 0 or nothing, as etcd has it.
-absl::StatusOr<Compare> FromProto(const etcdserverpb::Compare& wire) {
+absl::StatusOr<Compare> CompareFromProto(const etcdserverpb::Compare& wire) {
   if (wire.key().empty()) return EmptyKeyWireError();
   if (!wire.range_end().empty()) return NotServedWireError("a comparison of a whole range");
   Compare compare{.key = wire.key()};
@@ -116,7 +116,7 @@ absl::StatusOr<Compare> FromProto(const etcdserverpb::Compare& wire) {
   }
 }
 
-bool Changes(const OpResult& result) {
+bool ChangesAnything(const OpResult& result) {
   const auto* del = std::get_if<DeleteResult>(&result);
   return std::holds_alternative<PutResult>(result) || (del != nullptr && del->deleted > 0);
 }
@@ -301,7 +301,7 @@ absl::StatusOr<ServedTxn> ServedTxn::Parse(const etcdserverpb::TxnRequest& reque
   }
   ServedTxn txn;
   for (const etcdserverpb::Compare& wire : request.compare()) {
-    TY_ASSIGN_OR_RETURN(txn.request_.compares.emplace_back(), FromProto(wire));
+    TY_ASSIGN_OR_RETURN(txn.request_.compares.emplace_back(), CompareFromProto(wire));
   }
   TY_RETURN_IF_ERROR(AddAll(request.success(), {txn.request_.then, txn.then_, 0}));
   TY_RETURN_IF_ERROR(AddAll(request.failure(), {txn.request_.otherwise, txn.otherwise_, 0}));
@@ -331,14 +331,14 @@ etcdserverpb::TxnResponse ServedTxn::Answer(TxnResult result) const {
   response.mutable_header()->set_revision(result.revision);
   response.set_succeeded(result.succeeded);
   // Operations before the first one that changes something are of the revision before.
-  const Revision before = result.revision - (std::ranges::any_of(result.results, Changes) ? 1 : 0);
+  const Revision before = result.revision - (std::ranges::any_of(result.results, ChangesAnything) ? 1 : 0);
   Revision revision = before;
   auto next = result.results.begin();
   const auto take_range = [&] { return std::get<RangeResult>(std::move(*next++)); };
   for (const Step& step : result.succeeded ? then_ : otherwise_) {
     etcdserverpb::ResponseOp& out = *response.add_responses();
     RangeResult previous = step.previous ? take_range() : RangeResult{};
-    if (Changes(*next)) revision = result.revision;
+    if (ChangesAnything(*next)) revision = result.revision;
     switch (step.kind) {
       case Step::Kind::kRange: {
         RangeResult range = take_range();

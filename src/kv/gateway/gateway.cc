@@ -22,14 +22,14 @@ namespace trainyard::kv {
 namespace {
 
 constexpr unsigned kMaxConnections = 1000;
-constexpr std::size_t kMaxBytesUnderWay = std::size_t{256} << 20;
+constexpr std::size_t kMaxGatewayBytes = std::size_t{256} << 20;
 constexpr absl::Duration kEndGrace = absl::Milliseconds(200);  // for the last lines of watches
 
 class MicroGateway final : public Gateway {
  public:
   MicroGateway(Store& store, GatewayOptions options)
       : options_(std::move(options)),
-        budget_(kMaxConnections, kMaxBytesUnderWay),
+        budget_(kMaxConnections, kMaxGatewayBytes),
         workers_(options_.threads),
         calls_(store, workers_) {}
   ~MicroGateway() override;

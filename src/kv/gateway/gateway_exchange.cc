@@ -20,7 +20,7 @@ constexpr std::size_t kMaxSwallowed = std::size_t{64} << 20;
 constexpr std::size_t kEnoughLines = std::size_t{64} << 10;
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 
-absl::Status TooMany() { return absl::ResourceExhaustedError("etcdserver: too many requests"); }
+absl::Status TooManyRequests() { return absl::ResourceExhaustedError("etcdserver: too many requests"); }
 absl::Status Stopped() { return absl::UnavailableError("etcdserver: server stopped"); }
 
 void FreeText(void* text) { delete static_cast<std::string*>(text); }
@@ -42,7 +42,7 @@ bool Exchange::HasToken() const {
 std::optional<GatewayAnswer> Exchange::Refusal(std::string_view path, std::string_view method,
                                                bool stopping) const {
   if (stopping) return GatewayAnswer::Error(Stopped());
-  if (!admitted_) return GatewayAnswer::Error(TooMany());
+  if (!admitted_) return GatewayAnswer::Error(TooManyRequests());
   if (route_ == nullptr) {
     return GatewayAnswer::Text(404, path.starts_with("/v3/") ? "Not Found\n" : "404 page not found\n");
   }
@@ -71,7 +71,7 @@ void Exchange::Begin(std::string_view path, std::string_view method, bool stoppi
 void Exchange::Receive(std::string_view data) {
   MutexLock lock(mu_);
   if (!answer_ && body_.size() + data.size() > kMaxBody) answer_ = GatewayAnswer::Error(TooLargeWireError());
-  if (!answer_ && !host_.budget.Grow(data.size())) answer_ = GatewayAnswer::Error(TooMany());
+  if (!answer_ && !host_.budget.Grow(data.size())) answer_ = GatewayAnswer::Error(TooManyRequests());
   if (answer_) {
     swallowed_ += data.size();
     return;

@@ -43,7 +43,7 @@ void Health(EtcdCalls& calls, const std::string& /*body*/, const Done& done) {
   done(std::move(answer));
 }
 
-void Version(EtcdCalls& /*calls*/, const std::string& /*body*/, const Done& done) {
+void VersionAnswer(EtcdCalls& /*calls*/, const std::string& /*body*/, const Done& done) {
   done({.body =
             JsonObject().Add("etcdserver", kServedEtcdVersion).Add("etcdcluster", kServedEtcdVersion).Str()});
 }
@@ -106,7 +106,7 @@ std::map<std::string_view, GatewayRoute> MakeRoutes() {
   namespace pb = etcdserverpb;
   std::map<std::string_view, GatewayRoute> routes;
   routes["/health"] = {.method = "GET", .needs_token = false, .answer = Health};
-  routes["/version"] = {.method = "GET", .needs_token = false, .answer = Version};
+  routes["/version"] = {.method = "GET", .needs_token = false, .answer = VersionAnswer};
   routes["/v3/kv/range"] = Post<pb::RangeRequest, pb::RangeResponse>();
   routes["/v3/kv/put"] = Post<pb::PutRequest, pb::PutResponse>();
   routes["/v3/kv/deleterange"] = Post<pb::DeleteRangeRequest, pb::DeleteRangeResponse>();

@@ -1,11 +1,10 @@
 #include "local/cluster/access.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/base64.h"
 #include "base/files.h"
-#include "base/hex.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/yaml.h"
@@ -15,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxPem = std::size_t{64} * 1024;
 constexpr absl::Duration kRenewBefore = absl::Hours(24 * 30);
-constexpr std::size_t kTokenBytes = 32;
+constexpr std::size_t kShortestToken = 32;
 
 absl::StatusOr<KeyPair> ReadPair(const std::string& stem) {
   TY_ASSIGN_OR_RETURN(std::string certificate, ReadFile(stem + ".crt", kMaxPem));
@@ -46,11 +45,8 @@ absl::StatusOr<KeyPair> Keep(const std::string& stem, bool renew, absl::Time now
 }
 
 absl::StatusOr<std::string> KeepToken(const std::string& path) {
-  if (auto token = ReadFile(path, kMaxPem); token.ok() && token->size() >= kTokenBytes) return token;
-  char bytes[kTokenBytes];
-  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
-    return ErrnoStatus(errno, "no random bytes to be had");
-  const std::string token = HexBytes({bytes, sizeof bytes});
+  if (auto token = ReadToken(path); token.ok() && token->size() >= kShortestToken) return token;
+  TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
   TY_RETURN_IF_ERROR(ReplaceFile(path, token, 0600, Durability::kPower));
   return token;
 }

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const kube::Resource kPods = kube::Resource::Pods();
+const kube::Resource kEndpointPods = kube::Resource::Pods();
 const kube::Resource kServices = kube::Resource::Services();
 const kube::Resource kEndpoints = kube::Resource::Endpoints();
 
@@ -20,18 +20,18 @@ class EndpointsControllerTest : public ::testing::Test {
   EndpointsControllerTest() { world_.Settle(); }
 
   void MakePod(const std::string& name, const std::string& ip, std::string_view app = "web") {
-    world_.Create(kPods, "default",
+    world_.Create(kEndpointPods, "default",
                   StrCat(R"({"metadata":{"name":")", name, R"(","labels":{"app":")", app,
                          R"("}},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}]}})"));
     if (!ip.empty()) SetStatus(name, ip, true);
   }
   void SetStatus(const std::string& name, const std::string& ip, bool ready) {
-    Document pod = *world_.Find(kPods, {"default", name});
+    Document pod = *world_.Find(kEndpointPods, {"default", name});
     pod.get_object()["status"] =
         Object{{"phase", "Running"},
                {"podIP", ip},
                {"conditions", Array{Object{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}};
-    world_.Update(kPods, {"default", name}, pod, "status");
+    world_.Update(kEndpointPods, {"default", name}, pod, "status");
   }
   void MakeService(std::string_view spec = R"({"selector":{"app":"web"},"ports":[{"port":80}]})") {
     world_.Create(kServices, "default", StrCat(R"({"metadata":{"name":"web"},"spec":)", spec, "}"));
@@ -63,10 +63,10 @@ TEST_F(EndpointsControllerTest, FollowPods) {
   world_.Wait(absl::Seconds(1));
   EXPECT_THAT(Addresses(), ElementsAre("127.1.0.2"));
   EXPECT_THAT(Addresses("notReadyAddresses"), ElementsAre("127.1.0.1"));
-  world_.Delete(kPods, {"default", "p2"});
+  world_.Delete(kEndpointPods, {"default", "p2"});
   world_.Wait(absl::Seconds(1));
   EXPECT_THAT(Addresses(), IsEmpty()) << "a pod that is being deleted gets no more connections";
-  EXPECT_TRUE(world_.Exists(kPods, {"default", "p2"}));
+  EXPECT_TRUE(world_.Exists(kEndpointPods, {"default", "p2"}));
 }
 
 TEST_F(EndpointsControllerTest, FollowTheSelector) {
@@ -80,9 +80,9 @@ TEST_F(EndpointsControllerTest, FollowTheSelector) {
   world_.Update(kServices, {"default", "web"}, service);
   world_.Wait(absl::Seconds(1));
   EXPECT_THAT(Addresses(), ElementsAre("127.1.0.2"));
-  Document pod = *world_.Find(kPods, {"default", "p1"});
+  Document pod = *world_.Find(kEndpointPods, {"default", "p1"});
   pod.at("metadata").get_object()["labels"] = Object{{"app", "other"}};
-  world_.Update(kPods, {"default", "p1"}, pod);
+  world_.Update(kEndpointPods, {"default", "p1"}, pod);
   world_.Wait(absl::Seconds(1));
   EXPECT_THAT(Addresses(), ElementsAre("127.1.0.1", "127.1.0.2"));
 }
@@ -92,9 +92,9 @@ TEST_F(EndpointsControllerTest, AreWrittenOnlyOnChange) {
   MakePod("p1", "127.1.0.1");
   world_.Wait(absl::Seconds(1));
   const std::string version = Version();
-  Document pod = *world_.Find(kPods, {"default", "p1"});
+  Document pod = *world_.Find(kEndpointPods, {"default", "p1"});
   pod.at("metadata").get_object()["annotations"] = Object{{"a", "b"}};
-  world_.Update(kPods, {"default", "p1"}, pod);
+  world_.Update(kEndpointPods, {"default", "p1"}, pod);
   world_.StopControllers();
   world_.StartControllers();
   world_.Wait(absl::Seconds(10));  // not so long that a pod of a node that is not there is removed

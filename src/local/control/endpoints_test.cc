@@ -34,16 +34,16 @@ std::string Address(std::string_view pod, std::string_view ip, std::string_view 
                 pod, R"(","uid":"uid-)", pod, "\"}", more, "}");
 }
 
-Array Parsed(std::string_view json) { return ParseJson(json).value().get_array(); }
+Array ParsedEndpoints(std::string_view json) { return ParseJson(json).value().get_array(); }
 
 TEST(PlanSubsets, PutsReadyPodsWhereClientsGo) {
   const auto service = Service(R"({"selector":{"a":"b"},"ports":[{"port":80,"targetPort":8080}]})");
   EXPECT_EQ(
       PlanSubsets(service, {Pod({.name = "p2", .ip = "127.1.0.2"}), Pod({.name = "p1", .ip = "127.1.0.1"}),
                             Pod({.name = "p3", .ip = "127.1.0.3", .ready = false})}),
-      Parsed(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1"), ",", Address("p2", "127.1.0.2"),
-                    R"(],"notReadyAddresses":[)", Address("p3", "127.1.0.3"),
-                    R"(],"ports":[{"port":8080,"protocol":"TCP"}]}])")));
+      ParsedEndpoints(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1"), ",",
+                             Address("p2", "127.1.0.2"), R"(],"notReadyAddresses":[)",
+                             Address("p3", "127.1.0.3"), R"(],"ports":[{"port":8080,"protocol":"TCP"}]}])")));
 }
 
 TEST(PlanSubsets, LeavesOutPodsThatEndOrHaveNoAddress) {
@@ -58,10 +58,11 @@ TEST(PlanSubsets, LeavesOutPodsThatEndOrHaveNoAddress) {
 TEST(PlanSubsets, ListsPodsThatAreNotReadyIfTheServiceSaysSo) {
   const auto service =
       Service(R"({"selector":{"a":"b"},"publishNotReadyAddresses":true,"ports":[{"port":80}]})");
-  EXPECT_EQ(PlanSubsets(service, {Pod({.name = "p1", .ip = "127.1.0.1", .ready = false}),
-                                  Pod({.name = "p2", .ip = "127.1.0.2", .ending = true})}),
-            Parsed(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1"), ",", Address("p2", "127.1.0.2"),
-                          R"(],"ports":[{"port":80,"protocol":"TCP"}]}])")));
+  EXPECT_EQ(
+      PlanSubsets(service, {Pod({.name = "p1", .ip = "127.1.0.1", .ready = false}),
+                            Pod({.name = "p2", .ip = "127.1.0.2", .ending = true})}),
+      ParsedEndpoints(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1"), ",",
+                             Address("p2", "127.1.0.2"), R"(],"ports":[{"port":80,"protocol":"TCP"}]}])")));
 }
 
 TEST(PlanSubsets, FindsNamedPortsInEachPod) {
@@ -76,25 +77,26 @@ TEST(PlanSubsets, FindsNamedPortsInEachPod) {
   EXPECT_EQ(PlanSubsets(service, {Pod({.name = "p1", .ip = "127.1.0.1", .more = ports(8081)}),
                                   Pod({.name = "p2", .ip = "127.1.0.2", .more = ports(8080)}),
                                   Pod({.name = "p3", .ip = "127.1.0.3"})}),
-            Parsed(StrCat(R"([{"addresses":[)", Address("p2", "127.1.0.2"),
-                          R"(],"ports":[{"name":"web","port":8080,"protocol":"TCP"}]},{"addresses":[)",
-                          Address("p1", "127.1.0.1"),
-                          R"(],"ports":[{"name":"web","port":8081,"protocol":"TCP"}]}])")));
+            ParsedEndpoints(StrCat(
+                R"([{"addresses":[)", Address("p2", "127.1.0.2"),
+                R"(],"ports":[{"name":"web","port":8080,"protocol":"TCP"}]},{"addresses":[)",
+                Address("p1", "127.1.0.1"), R"(],"ports":[{"name":"web","port":8081,"protocol":"TCP"}]}])")));
 }
 
 TEST(PlanSubsets, GivesNamesToPodsOfItsSubdomain) {
   const auto service = Service(R"({"selector":{"a":"b"},"clusterIP":"None","ports":[{"port":80}]})");
   const PodPtr named = Pod({.name = "p1", .ip = "127.1.0.1", .more = R"(,"hostname":"h","subdomain":"s")"});
   const PodPtr other = Pod({.name = "p2", .ip = "127.1.0.2", .more = R"(,"hostname":"h","subdomain":"t")"});
-  EXPECT_EQ(PlanSubsets(service, {named, other}),
-            Parsed(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1", R"(,"hostname":"h")"), ",",
-                          Address("p2", "127.1.0.2"), R"(],"ports":[{"port":80,"protocol":"TCP"}]}])")));
+  EXPECT_EQ(
+      PlanSubsets(service, {named, other}),
+      ParsedEndpoints(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1", R"(,"hostname":"h")"), ",",
+                             Address("p2", "127.1.0.2"), R"(],"ports":[{"port":80,"protocol":"TCP"}]}])")));
 }
 
 TEST(PlanSubsets, NeedsNoPortsForAServiceWithoutAddress) {
   const PodPtr pod = Pod({.name = "p1", .ip = "127.1.0.1"});
   EXPECT_EQ(PlanSubsets(Service(R"({"selector":{"a":"b"},"clusterIP":"None"})"), {pod}),
-            Parsed(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1"), "]}]")));
+            ParsedEndpoints(StrCat(R"([{"addresses":[)", Address("p1", "127.1.0.1"), "]}]")));
   EXPECT_EQ(PlanSubsets(Service(R"({"selector":{"a":"b"},"clusterIP":"127.96.0.20"})"), {pod}), Array());
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kDeadRemembered = 16384;
 constexpr std::size_t kOrphansAtOnce = 256;
-constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
+constexpr absl::Duration kCollectAgain = absl::Milliseconds(200);
 
 // The queue's keys name a resource as well: {"apps/deployments", "namespace/name"}.
 kube::ObjectKey KeyOf(const Watch& watch, const kube::ObjectMeta& meta) {
@@ -317,7 +317,7 @@ kube::Outcome GarbageCollector::PutOff(const Item& item) {
     return kube::Done{};
   }
   if (item.hopeless) return kube::Done{};
-  return kube::Again{kLookAgain};
+  return kube::Again{kCollectAgain};
 }
 
 void GarbageCollector::AddBlocking(const kube::ObjectMeta& owner) {

@@ -12,14 +12,14 @@ using enum OwnerState;
 using Propagation = kube::Propagation;
 using Verdict = GarbageVerdict;
 
-struct Case {
+struct GarbageCase {
   const char* that;
   GarbageView view;
   GarbageDecision decision;
 };
 
 TEST(DecideGarbage, FollowsFromOwnersAndDependents) {
-  const Case cases[] = {
+  const GarbageCase cases[] = {
       {"without owners it stays", {}, {}},
       {"with a living owner it stays", {.owners = {kAlive}}, {}},
       {"with all owners gone it is deleted", {.owners = {kAbsent, kAbsent}}, {Verdict::kDelete}},
@@ -69,7 +69,7 @@ TEST(DecideGarbage, FollowsFromOwnersAndDependents) {
        {.being_deleted = true, .orphan = true, .dependents_known = false},
        {Verdict::kLookAgain}},
   };
-  for (const Case& c : cases) EXPECT_EQ(DecideGarbage(c.view), c.decision) << c.that;
+  for (const GarbageCase& c : cases) EXPECT_EQ(DecideGarbage(c.view), c.decision) << c.that;
 }
 
 Document Owned(std::string_view references) {

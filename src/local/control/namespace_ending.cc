@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kSpecFinalizer = "kubernetes";
 // Objects end in crowds: one look is enough for many of them.
-constexpr absl::Duration kGather = absl::Milliseconds(50);
-constexpr absl::Duration kLookAgain = absl::Seconds(10);
+constexpr absl::Duration kGatherNamespaces = absl::Milliseconds(50);
+constexpr absl::Duration kEndNamespaceAgain = absl::Seconds(10);
 
 // False: it was not there.
 bool RemoveSpecFinalizer(Document& ns) {
@@ -87,7 +87,7 @@ NamespaceEnding::NamespaceEnding(kube::Api& api, Watches& watches, Clock& clock,
         if (after != nullptr || before->ns.empty()) return;
         const kube::ObjectKey key{.ns = "", .name = std::string(before->ns.view())};
         const MetaPtr ns = watches_.Find("", kube::Resource::Namespaces().plural)->Find(key);
-        if (ns != nullptr && ns->deletion_time) loop_.Add(key, kGather);
+        if (ns != nullptr && ns->deletion_time) loop_.Add(key, kGatherNamespaces);
       });
 }
 
@@ -105,7 +105,7 @@ kube::Outcome NamespaceEnding::Pass(const kube::ObjectKey& key) {
   if (failure.ok() && remains.objects.empty()) {
     const auto empty = IsEmpty(key.name);
     if (!empty.ok()) return kube::Failed{empty.status()};
-    if (!*empty) return kube::Again{kGather};
+    if (!*empty) return kube::Again{kGatherNamespaces};
     return OutcomeOf(
         Perform(api_, Replace{.ref = ref, .object = std::move(finalized), .subresource = "finalize"}));
   }
@@ -115,7 +115,7 @@ kube::Outcome NamespaceEnding::Pass(const kube::ObjectKey& key) {
     if (!told.ok() && failure.ok()) return kube::Failed{told};
   }
   if (!failure.ok()) return kube::Failed{failure};
-  return kube::Again{kLookAgain};
+  return kube::Again{kEndNamespaceAgain};
 }
 
 Remains NamespaceEnding::DeleteContents(const std::string& ns, absl::Status& failure) {

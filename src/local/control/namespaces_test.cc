@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const kube::Resource kMaps = kube::Resource::ConfigMaps();
+const kube::Resource kConfigMaps = kube::Resource::ConfigMaps();
 const kube::Resource kNamespaces = kube::Resource::Namespaces();
 const kube::Resource kDefinitions = kube::Resource::CustomResourceDefinitions();
 const kube::Resource kThings{"example.com", "v1", "things", "Thing", true};
@@ -67,7 +67,7 @@ class NamespacesTest : public ::testing::Test {
 TEST_F(NamespacesTest, HaveAnAccountAndTheAuthoritysCertificate) {
   for (const char* ns : {"default", "kube-system", "team"}) {
     EXPECT_THAT(world_.Names(kube::Resource::ServiceAccounts(), ns), ElementsAre("default"));
-    const auto map = world_.Find(kMaps, {ns, "kube-root-ca.crt"});
+    const auto map = world_.Find(kConfigMaps, {ns, "kube-root-ca.crt"});
     ASSERT_TRUE(map) << ns;
     EXPECT_EQ(StringAt(*map, {"data", "ca.crt"}), "THE CA");
   }
@@ -75,18 +75,18 @@ TEST_F(NamespacesTest, HaveAnAccountAndTheAuthoritysCertificate) {
 
 TEST_F(NamespacesTest, GetThemBackWhenTheyAreDeletedOrChanged) {
   world_.Delete(kube::Resource::ServiceAccounts(), {"team", "default"});
-  Document map = *world_.Find(kMaps, {"team", "kube-root-ca.crt"});
+  Document map = *world_.Find(kConfigMaps, {"team", "kube-root-ca.crt"});
   map.at("data").get_object()["ca.crt"] = "FORGED";
   map.at("data").get_object()["more"] = "x";
-  world_.Update(kMaps, {"team", "kube-root-ca.crt"}, map);
+  world_.Update(kConfigMaps, {"team", "kube-root-ca.crt"}, map);
   world_.Settle();
   EXPECT_TRUE(world_.Exists(kube::Resource::ServiceAccounts(), {"team", "default"}));
-  map = *world_.Find(kMaps, {"team", "kube-root-ca.crt"});
+  map = *world_.Find(kConfigMaps, {"team", "kube-root-ca.crt"});
   EXPECT_EQ(StringAt(map, {"data", "ca.crt"}), "THE CA");
   EXPECT_EQ(StringAt(map, {"data", "more"}), "x") << "what is not ours is left";
-  world_.Delete(kMaps, {"team", "kube-root-ca.crt"});
+  world_.Delete(kConfigMaps, {"team", "kube-root-ca.crt"});
   world_.Settle();
-  EXPECT_TRUE(world_.Exists(kMaps, {"team", "kube-root-ca.crt"}));
+  EXPECT_TRUE(world_.Exists(kConfigMaps, {"team", "kube-root-ca.crt"}));
 }
 
 TEST_F(NamespacesTest, GetANewCertificateWhenTheAuthorityChanges) {
@@ -95,29 +95,29 @@ TEST_F(NamespacesTest, GetANewCertificateWhenTheAuthorityChanges) {
   world.StopControllers();
   world.StartControllersWith({.authority_pem = "NEW"});
   world.Settle();
-  EXPECT_EQ(StringAt(*world.Find(kMaps, {"default", "kube-root-ca.crt"}), {"data", "ca.crt"}), "NEW");
+  EXPECT_EQ(StringAt(*world.Find(kConfigMaps, {"default", "kube-root-ca.crt"}), {"data", "ca.crt"}), "NEW");
 }
 
 TEST_F(NamespacesTest, EndWithAllThatIsInThem) {
   world_.Create(kDefinitions, "", kThingDefinition);
   world_.Settle();
   world_.Create(kThings, "team", R"({"metadata":{"name":"thing"}})");
-  world_.Create(kMaps, "team", R"({"metadata":{"name":"map"}})");
+  world_.Create(kConfigMaps, "team", R"({"metadata":{"name":"map"}})");
   world_.Create(kube::Resource::Events(), "team",
                 R"({"metadata":{"name":"event"},"involvedObject":{"namespace":"team","name":"x"}})");
-  world_.Create(kMaps, "default", R"({"metadata":{"name":"map"}})");
+  world_.Create(kConfigMaps, "default", R"({"metadata":{"name":"map"}})");
   world_.Delete(kNamespaces, {"", "team"});
   world_.Wait(absl::Seconds(1));
   EXPECT_FALSE(world_.Exists(kNamespaces, {"", "team"}));
   for (const kube::Resource& resource :
-       {kThings, kMaps, kube::Resource::Events(), kube::Resource::ServiceAccounts()}) {
+       {kThings, kConfigMaps, kube::Resource::Events(), kube::Resource::ServiceAccounts()}) {
     EXPECT_THAT(world_.Names(resource, "team"), IsEmpty()) << resource.plural;
   }
-  EXPECT_TRUE(world_.Exists(kMaps, {"default", "map"}));
+  EXPECT_TRUE(world_.Exists(kConfigMaps, {"default", "map"}));
 }
 
 TEST_F(NamespacesTest, WaitForWhatIsHeldAndSaySo) {
-  world_.Create(kMaps, "team", R"({"metadata":{"name":"held","finalizers":["example.com/hold"]}})");
+  world_.Create(kConfigMaps, "team", R"({"metadata":{"name":"held","finalizers":["example.com/hold"]}})");
   world_.Delete(kNamespaces, {"", "team"});
   world_.Wait(absl::Minutes(1));
   const auto ns = world_.Find(kNamespaces, {"", "team"});
@@ -126,8 +126,8 @@ TEST_F(NamespacesTest, WaitForWhatIsHeldAndSaySo) {
             "True SomeResourcesRemain: still in it: configmaps: 1");
   EXPECT_EQ(Condition(*ns, "NamespaceFinalizersRemaining"),
             "True SomeFinalizersRemain: objects held by finalizers: example.com/hold: 1");
-  EXPECT_TRUE(IsBeingDeleted(*world_.Find(kMaps, {"team", "held"})));
-  Release(kMaps, {"team", "held"});
+  EXPECT_TRUE(IsBeingDeleted(*world_.Find(kConfigMaps, {"team", "held"})));
+  Release(kConfigMaps, {"team", "held"});
   world_.Wait(absl::Seconds(1));
   EXPECT_FALSE(world_.Exists(kNamespaces, {"", "team"}));
 }
@@ -153,7 +153,7 @@ TEST_F(NamespacesTest, AreLeftToWhoeverElseFinalizesThem) {
   world_.Delete(kNamespaces, {"", "team"});
   world_.Wait(absl::Minutes(1));
   ASSERT_TRUE(world_.Exists(kNamespaces, {"", "team"}));
-  EXPECT_THAT(world_.Names(kMaps, "team"), IsEmpty());
+  EXPECT_THAT(world_.Names(kConfigMaps, "team"), IsEmpty());
   Release(kNamespaces, {"", "team"});
   EXPECT_FALSE(world_.Exists(kNamespaces, {"", "team"}));
 }
@@ -181,7 +181,7 @@ TEST_F(NamespacesTest, WhatBelongedToADefinitionsObjectsEndsToo) {
   world_.Create(kDefinitions, "", kThingDefinition);
   world_.Settle();
   const Document thing = world_.Create(kThings, "team", R"({"metadata":{"name":"thing"}})");
-  world_.Create(kMaps, "team",
+  world_.Create(kConfigMaps, "team",
                 StrCat(R"({"metadata":{"name":"owned","ownerReferences":[{"apiVersion":"example.com/v1",
                           "kind":"Thing","name":"thing","uid":")",
                        UidOf(thing), R"("}]}})"));
@@ -189,7 +189,7 @@ TEST_F(NamespacesTest, WhatBelongedToADefinitionsObjectsEndsToo) {
   world_.Delete(kDefinitions, {"", "things.example.com"});
   world_.Wait(absl::Minutes(1));
   EXPECT_FALSE(world_.Exists(kDefinitions, {"", "things.example.com"}));
-  EXPECT_THAT(world_.Names(kMaps, "team"), Not(Contains("owned")));
+  EXPECT_THAT(world_.Names(kConfigMaps, "team"), Not(Contains("owned")));
 }
 
 TEST_F(NamespacesTest, DefinitionsCanComeBack) {

@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-kube::CompactService Service(std::string_view spec) {
+kube::CompactService ServiceWith(std::string_view spec) {
   return ObserveService(StrCat(R"({"metadata":{"name":"s","namespace":"a"},"spec":)", spec, "}")).value();
 }
 ObservedEndpoints Endpoints(std::string_view subsets) {
@@ -19,7 +19,7 @@ ObservedEndpoints Endpoints(std::string_view subsets) {
 }
 
 TEST(PlanProxy, LeadsEachPortToTheReadyAddressesOfThatPort) {
-  const auto service = Service(R"({"clusterIP":"127.96.0.20","ports":[
+  const auto service = ServiceWith(R"({"clusterIP":"127.96.0.20","ports":[
       {"name":"web","port":80,"targetPort":8080},{"name":"rpc","port":90,"targetPort":"rpc"}]})");
   const auto endpoints = Endpoints(R"([
       {"addresses":[{"ip":"127.1.0.2"},{"ip":"127.1.0.1"}],"notReadyAddresses":[{"ip":"127.1.0.9"}],
@@ -36,7 +36,7 @@ TEST(PlanProxy, LeadsEachPortToTheReadyAddressesOfThatPort) {
 
 TEST(PlanProxy, HasAPortWithNobodyBehindIt) {
   const auto service =
-      Service(R"({"clusterIP":"127.96.0.20","sessionAffinity":"ClientIP","ports":[{"port":80}]})");
+      ServiceWith(R"({"clusterIP":"127.96.0.20","sessionAffinity":"ClientIP","ports":[{"port":80}]})");
   EXPECT_THAT(PlanProxy(service, nullptr).rules,
               ElementsAre(ProxyRule{.ip = "127.96.0.20", .port = 80, .affinity = true}));
 }
@@ -44,19 +44,20 @@ TEST(PlanProxy, HasAPortWithNobodyBehindIt) {
 TEST(PlanProxy, ServesWhateverTypeHasAnAddressOfThisMachine) {
   for (const char* type : {"ClusterIP", "NodePort", "LoadBalancer"}) {
     const auto service =
-        Service(StrCat(R"({"type":")", type, R"(","clusterIP":"127.96.0.20","ports":[{"port":80}]})"));
+        ServiceWith(StrCat(R"({"type":")", type, R"(","clusterIP":"127.96.0.20","ports":[{"port":80}]})"));
     EXPECT_EQ(PlanProxy(service, nullptr).rules.size(), 1u) << type;
   }
-  EXPECT_EQ(PlanProxy(Service(R"({"clusterIP":"None","ports":[{"port":80}]})"), nullptr), ProxyPlan());
-  EXPECT_EQ(PlanProxy(Service(R"({"type":"ExternalName","externalName":"x"})"), nullptr), ProxyPlan());
+  EXPECT_EQ(PlanProxy(ServiceWith(R"({"clusterIP":"None","ports":[{"port":80}]})"), nullptr), ProxyPlan());
+  EXPECT_EQ(PlanProxy(ServiceWith(R"({"type":"ExternalName","externalName":"x"})"), nullptr), ProxyPlan());
 }
 
 TEST(PlanProxy, SaysWhatItCannotServe) {
-  const ProxyPlan foreign = PlanProxy(Service(R"({"clusterIP":"0.0.0.0","ports":[{"port":80}]})"), nullptr);
+  const ProxyPlan foreign =
+      PlanProxy(ServiceWith(R"({"clusterIP":"0.0.0.0","ports":[{"port":80}]})"), nullptr);
   EXPECT_THAT(foreign.rules, IsEmpty()) << "nobody outside of this machine is let in";
   EXPECT_EQ(foreign.unserved.size(), 1u);
-  const ProxyPlan udp =
-      PlanProxy(Service(R"({"clusterIP":"127.96.0.20","ports":[{"port":53,"protocol":"UDP"}]})"), nullptr);
+  const ProxyPlan udp = PlanProxy(
+      ServiceWith(R"({"clusterIP":"127.96.0.20","ports":[{"port":53,"protocol":"UDP"}]})"), nullptr);
   EXPECT_THAT(udp.unserved, ElementsAre("port 53/UDP: only TCP is forwarded"));
 }
 

@@ -19,7 +19,7 @@ using testing_support::FakeWire;
 constexpr std::string_view kGet = "GET /a HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer good\r\n\r\n";
 constexpr std::string_view kWatch = "GET /watch HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer good\r\n\r\n";
 
-std::shared_ptr<const std::string> Piece(std::string_view text) {
+std::shared_ptr<const std::string> BodyPiece(std::string_view text) {
   return std::make_shared<const std::string>(text);
 }
 
@@ -177,7 +177,7 @@ TEST_F(Connections, TellWhoStreamsToHeadThatNobodyReads) {
   writer->OnGone([&] { gone = true; });
   ASSERT_TRUE(Settle());
   EXPECT_TRUE(gone);
-  EXPECT_FALSE(writer->Write(Piece("x")));
+  EXPECT_FALSE(writer->Write(BodyPiece("x")));
   EXPECT_TRUE(connection_->idle());
 }
 
@@ -196,7 +196,7 @@ TEST_F(Connections, SpeakHttp10) {
   answer_at_once_ = false;
   ASSERT_TRUE(Give("GET /a HTTP/1.0\r\nAuthorization: Bearer good\r\nConnection: keep-alive\r\n\r\n"));
   const auto writer = responders_[0]->Stream({});
-  writer->Write(Piece("one"));
+  writer->Write(BodyPiece("one"));
   writer->Close();
   ASSERT_TRUE(Settle());
   EXPECT_THAT(Taken(), testing::AllOf(Not(HasSubstr("chunked")), HasSubstr("Connection: close\r\n"),
@@ -210,15 +210,15 @@ TEST_F(Connections, StreamPiecesAsChunksAndGoOn) {
   const auto writer = responders_[0]->Stream({.content_type = "application/json;stream=watch"});
   ASSERT_TRUE(Settle());
   EXPECT_THAT(Taken(), HasSubstr("Transfer-Encoding: chunked\r\n"));
-  EXPECT_TRUE(writer->Write(Piece("0123456789abcdef")));
-  EXPECT_TRUE(writer->Write(Piece("")));
-  EXPECT_TRUE(writer->Write(Piece("x")));
+  EXPECT_TRUE(writer->Write(BodyPiece("0123456789abcdef")));
+  EXPECT_TRUE(writer->Write(BodyPiece("")));
+  EXPECT_TRUE(writer->Write(BodyPiece("x")));
   const int before = wire_.writes;
   ASSERT_TRUE(Settle());
   EXPECT_EQ(wire_.writes, before + 1);
   EXPECT_EQ(Taken(), "10\r\n0123456789abcdef\r\n1\r\nx\r\n");
   writer->Close();
-  EXPECT_FALSE(writer->Write(Piece("y")));
+  EXPECT_FALSE(writer->Write(BodyPiece("y")));
   ASSERT_TRUE(Settle());
   EXPECT_EQ(Taken(), "0\r\n\r\n");
   answer_at_once_ = true;
@@ -250,10 +250,10 @@ TEST_F(Connections, CutWhoFallsTooFarBehindAndTellTheWriter) {
   writer->OnGone([&] { gone = true; });
   wire_.room = 0;
   ASSERT_TRUE(Settle());
-  EXPECT_TRUE(writer->Write(Piece(std::string(900, 'x'))));
+  EXPECT_TRUE(writer->Write(BodyPiece(std::string(900, 'x'))));
   ASSERT_TRUE(Settle());
-  EXPECT_FALSE(writer->Write(Piece(std::string(200, 'x'))));
-  EXPECT_FALSE(writer->Write(Piece("x")));
+  EXPECT_FALSE(writer->Write(BodyPiece(std::string(200, 'x'))));
+  EXPECT_FALSE(writer->Write(BodyPiece("x")));
   EXPECT_FALSE(gone);  // from the loop, not from within Write()
   EXPECT_FALSE(Settle());
   connection_.reset();
@@ -265,7 +265,7 @@ TEST_F(Connections, CountAsBehindOnlyWhatIsNotSent) {
   ASSERT_TRUE(Give(kWatch));
   const auto writer = responders_[0]->Stream({});
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(writer->Write(Piece(std::string(900, 'x'))));
+    ASSERT_TRUE(writer->Write(BodyPiece(std::string(900, 'x'))));
     ASSERT_TRUE(Settle());
   }
   EXPECT_EQ(CountOf(wire_.from_server, "384\r\n"), 100U);
@@ -286,7 +286,7 @@ TEST_F(Connections, TellTheWriterThatTheReaderIsGone) {
     EXPECT_FALSE(End());
     connection_.reset();
     EXPECT_EQ(gone, 1);
-    EXPECT_FALSE(writer->Write(Piece("x")));
+    EXPECT_FALSE(writer->Write(BodyPiece("x")));
     writer->OnGone([&] { ++gone; });
     EXPECT_EQ(gone, 2) << "told at once";
   }
@@ -389,12 +389,12 @@ TEST_F(Connections, WaitAsLongAsTheAnswerTakes) {
   ASSERT_TRUE(Settle());
   EXPECT_EQ(connection_->deadline(), SteadyTime::Never());
   wire_.room = 0;
-  writer->Write(Piece("x"));
+  writer->Write(BodyPiece("x"));
   ASSERT_TRUE(Settle());
   const SteadyTime deadline = connection_->deadline();
   EXPECT_EQ(deadline, host_.now + host_.options.write_timeout) << "a reader that takes nothing";
   host_.now = host_.now + absl::Seconds(1);
-  writer->Write(Piece("y"));
+  writer->Write(BodyPiece("y"));
   ASSERT_TRUE(Settle());
   EXPECT_EQ(connection_->deadline(), deadline);
   wire_.room = 1000;

@@ -11,8 +11,8 @@
 namespace trainyard::local {
 namespace {
 
-struct Pair {
-  Pair() {
+struct SocketPair {
+  SocketPair() {
     int fds[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     ours = Fd(fds[0]);
@@ -38,7 +38,7 @@ class Recorder final : public EventLoop::Handler {
 
 TEST(EventLoop, TellsNothingOfAHandlerThatAnotherRemovedInTheSameTurn) {
   const auto loop = *EventLoop::Make();
-  Pair pairs[2];
+  SocketPair pairs[2];
   Recorder handlers[2];
   EventLoop::Id ids[2];
   for (int i = 0; i < 2; ++i) {

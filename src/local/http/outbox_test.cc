@@ -5,7 +5,7 @@
 namespace trainyard::local {
 namespace {
 
-std::shared_ptr<const std::string> Piece(std::string text) {
+std::shared_ptr<const std::string> OutPiece(std::string text) {
   return std::make_shared<const std::string>(std::move(text));
 }
 
@@ -13,8 +13,8 @@ TEST(Outbox, GivesWhatWasPutInHoweverLittleIsTakenAtATime) {
   for (std::size_t step = 1; step < 20; ++step) {
     Outbox box;
     box.Add("head ");
-    box.Add("", Piece(std::string(40, 'p')));
-    box.AddChunk(Piece("0123456789abcdef"));
+    box.Add("", OutPiece(std::string(40, 'p')));
+    box.AddChunk(OutPiece("0123456789abcdef"));
     box.Add("end");
     std::vector<char> buffer(16);
     std::string out;

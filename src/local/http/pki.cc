@@ -129,7 +129,7 @@ absl::StatusOr<KeyPair> MakeSigned(const Issue& issue, const KeyPair& authority)
   return Make(issue, {.certificate = certificate.get(), .key = key.get()});
 }
 
-bool IsIpAddress(const std::string& name) {
+bool IsAddress(const std::string& name) {
   ASN1_OCTET_STRING* address = a2i_IPADDRESS(name.c_str());
   ASN1_OCTET_STRING_free(address);
   ERR_clear_error();
@@ -144,7 +144,7 @@ absl::StatusOr<std::string> AlternativeNames(const std::vector<std::string>& nam
       return absl::InvalidArgumentError(
           StrCat("\"", Escaped(name), "\" is neither a DNS name nor an IP address"));
     }
-    StrAppend(text, text.empty() ? "" : ",", IsIpAddress(name) ? "IP:" : "DNS:", name);
+    StrAppend(text, text.empty() ? "" : ",", IsAddress(name) ? "IP:" : "DNS:", name);
   }
   if (text.empty()) return absl::InvalidArgumentError("a server's certificate needs a name");
   return text;

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const absl::Time kNow = absl::FromUnixSeconds(1'900'000'000);
+const absl::Time kPkiNow = absl::FromUnixSeconds(1'900'000'000);
 
 // What openssl(1) says of the files; its exit code is put behind.
 std::string Openssl(const testing_support::TempFolder& folder, std::vector<std::string> arguments) {
@@ -35,13 +35,13 @@ std::string Openssl(const testing_support::TempFolder& folder, std::vector<std::
 void WriteFile(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 TEST(Pki, SignsServersForTheirNamesAndAddresses) {
-  const KeyPair authority = *MakeAuthority("trainyard-ca", kNow);
+  const KeyPair authority = *MakeAuthority("trainyard-ca", kPkiNow);
   const KeyPair server =
-      *MakeServerCertificate(authority, {"localhost", "kubernetes.default.svc", "127.0.0.1", "::1"}, kNow);
+      *MakeServerCertificate(authority, {"localhost", "kubernetes.default.svc", "127.0.0.1", "::1"}, kPkiNow);
   const testing_support::TempFolder folder;
   WriteFile(folder / "ca", authority.certificate_pem);
   WriteFile(folder / "server", server.certificate_pem);
-  const std::string at = std::to_string(absl::ToUnixSeconds(kNow));
+  const std::string at = std::to_string(absl::ToUnixSeconds(kPkiNow));
   for (const char* name : {"localhost", "kubernetes.default.svc"}) {
     EXPECT_THAT(Openssl(folder, {"verify", "-x509_strict", "-CAfile", "ca", "-attime", at, "-purpose",
                                  "sslserver", "-verify_hostname", name, "server"}),
@@ -62,12 +62,12 @@ TEST(Pki, SignsServersForTheirNamesAndAddresses) {
 }
 
 TEST(Pki, SignsUsersWithTheirGroups) {
-  const KeyPair authority = *MakeAuthority("trainyard-ca", kNow);
-  const KeyPair client = *MakeClientCertificate(authority, "jürgen", {"ops", "system:masters"}, kNow);
+  const KeyPair authority = *MakeAuthority("trainyard-ca", kPkiNow);
+  const KeyPair client = *MakeClientCertificate(authority, "jürgen", {"ops", "system:masters"}, kPkiNow);
   const testing_support::TempFolder folder;
   WriteFile(folder / "ca", authority.certificate_pem);
   WriteFile(folder / "client", client.certificate_pem);
-  const std::string at = std::to_string(absl::ToUnixSeconds(kNow));
+  const std::string at = std::to_string(absl::ToUnixSeconds(kPkiNow));
   EXPECT_THAT(Openssl(folder, {"verify", "-x509_strict", "-CAfile", "ca", "-attime", at, "-purpose",
                                "sslclient", "client"}),
               HasSubstr("exited 0"));
@@ -76,30 +76,30 @@ TEST(Pki, SignsUsersWithTheirGroups) {
 }
 
 TEST(Pki, EndsAfterTenYearsAndAfterOne) {
-  const KeyPair authority = *MakeAuthority("trainyard-ca", kNow);
-  EXPECT_EQ(*CertificateEnd(authority.certificate_pem), kNow + 3650 * absl::Hours(24));
-  EXPECT_EQ(*CertificateEnd(MakeClientCertificate(authority, "u", {}, kNow)->certificate_pem),
-            kNow + 365 * absl::Hours(24));
+  const KeyPair authority = *MakeAuthority("trainyard-ca", kPkiNow);
+  EXPECT_EQ(*CertificateEnd(authority.certificate_pem), kPkiNow + 3650 * absl::Hours(24));
+  EXPECT_EQ(*CertificateEnd(MakeClientCertificate(authority, "u", {}, kPkiNow)->certificate_pem),
+            kPkiNow + 365 * absl::Hours(24));
 }
 
 TEST(Pki, GivesEveryCertificateItsOwnSerial) {
-  const KeyPair authority = *MakeAuthority("trainyard-ca", kNow);
-  EXPECT_NE(MakeClientCertificate(authority, "u", {}, kNow)->certificate_pem,
-            MakeClientCertificate(authority, "u", {}, kNow)->certificate_pem);
+  const KeyPair authority = *MakeAuthority("trainyard-ca", kPkiNow);
+  EXPECT_NE(MakeClientCertificate(authority, "u", {}, kPkiNow)->certificate_pem,
+            MakeClientCertificate(authority, "u", {}, kPkiNow)->certificate_pem);
 }
 
 TEST(Pki, SaysWhatCannotBePutInACertificate) {
-  const KeyPair authority = *MakeAuthority("trainyard-ca", kNow);
-  const KeyPair other = *MakeAuthority("other", kNow);
+  const KeyPair authority = *MakeAuthority("trainyard-ca", kPkiNow);
+  const KeyPair other = *MakeAuthority("other", kPkiNow);
   for (const char* name : {"", "a,IP:1.2.3.4", "a b", "a\nb"}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(MakeServerCertificate(authority, {name}, kNow).status())) << name;
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeServerCertificate(authority, {name}, kPkiNow).status())) << name;
   }
-  EXPECT_TRUE(absl::IsInvalidArgument(MakeServerCertificate(authority, {}, kNow).status()));
-  EXPECT_THAT(Message(MakeClientCertificate(authority, std::string(65, 'u'), {}, kNow).status()),
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeServerCertificate(authority, {}, kPkiNow).status()));
+  EXPECT_THAT(Message(MakeClientCertificate(authority, std::string(65, 'u'), {}, kPkiNow).status()),
               HasSubstr("64 characters"));
-  EXPECT_TRUE(absl::IsInvalidArgument(MakeClientCertificate(authority, "u", {""}, kNow).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeClientCertificate(authority, "u", {""}, kPkiNow).status()));
   EXPECT_THAT(
-      Message(MakeClientCertificate({authority.certificate_pem, other.key_pem}, "u", {}, kNow).status()),
+      Message(MakeClientCertificate({authority.certificate_pem, other.key_pem}, "u", {}, kPkiNow).status()),
       HasSubstr("does not belong"));
   EXPECT_TRUE(absl::IsInvalidArgument(CertificateEnd("no certificate").status()));
 }

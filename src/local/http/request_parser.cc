@@ -15,10 +15,10 @@ namespace http = boost::beast::http;
 
 namespace {
 
-using Text = boost::beast::string_view;
+using BeastText = boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
-std::string_view Std(Text text) { return {text.data(), text.size()}; }
+std::string_view Std(BeastText text) { return {text.data(), text.size()}; }
 
 // The reasons of Beast, in words for whoever reads the answer.
 std::string Describe(const ErrorCode& error) {
@@ -132,7 +132,7 @@ class RequestParser::Beast final : public http::basic_parser<true> {
     return state_ != State::kFailed;
   }
 
-  void on_request_impl(http::verb /*verb*/, Text method, Text target, int version,
+  void on_request_impl(http::verb /*verb*/, BeastText method, BeastText target, int version,
                        ErrorCode& /*error*/) override {
     head_.method = Std(method);
     head_.http11 = version >= 11;
@@ -147,7 +147,7 @@ class RequestParser::Beast final : public http::basic_parser<true> {
     if (head_.relayed) body_limit(boost::none);
   }
 
-  void on_field_impl(http::field field, Text name, Text text, ErrorCode& /*error*/) override {
+  void on_field_impl(http::field field, BeastText name, BeastText text, ErrorCode& /*error*/) override {
     if (state_ != State::kHead) return;  // a trailer
     const std::string_view value = Std(text);
     if (head_.relayed) head_.headers.emplace_back(Std(name), value);
@@ -181,7 +181,7 @@ class RequestParser::Beast final : public http::basic_parser<true> {
     }
   }
 
-  void Keep(Text text) {
+  void Keep(BeastText text) {
     if (keep_body_) body_.append(text.data(), text.size());
   }
   void on_header_impl(ErrorCode& /*error*/) override {}
@@ -189,18 +189,19 @@ class RequestParser::Beast final : public http::basic_parser<true> {
     // Not more at once than a client has shown to have: the rest comes as it comes.
     if (length && keep_body_) body_.reserve(std::min<std::uint64_t>(*length, 65'536));
   }
-  std::size_t on_body_impl(Text text, ErrorCode& /*error*/) override {
+  std::size_t on_body_impl(BeastText text, ErrorCode& /*error*/) override {
     Keep(text);
     return text.size();
   }
-  void on_chunk_header_impl(std::uint64_t /*size*/, Text /*extensions*/, ErrorCode& /*error*/) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t /*remain*/, Text text, ErrorCode& /*error*/) override {
+  void on_chunk_header_impl(std::uint64_t /*size*/, BeastText /*extensions*/, ErrorCode& /*error*/) override {
+  }
+  std::size_t on_chunk_body_impl(std::uint64_t /*remain*/, BeastText text, ErrorCode& /*error*/) override {
     Keep(text);
     return text.size();
   }
   void on_finish_impl(ErrorCode& /*error*/) override {}
   // A request never ends with its connection.
-  void on_response_impl(int /*code*/, Text /*reason*/, int /*version*/, ErrorCode& /*error*/) override {}
+  void on_response_impl(int /*code*/, BeastText /*reason*/, int /*version*/, ErrorCode& /*error*/) override {}
 
   RequestLimits limits_;
   std::size_t head_bytes_ = 0;

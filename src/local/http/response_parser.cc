@@ -13,12 +13,12 @@ namespace http = boost::beast::http;
 
 namespace {
 
-using Text = boost::beast::string_view;
+using BeastText = boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
 constexpr std::uint32_t kMaxHeadBytes = 64 * 1024;
 
-std::string_view Std(Text text) { return {text.data(), text.size()}; }
+std::string_view StdView(BeastText text) { return {text.data(), text.size()}; }
 
 }  // namespace
 
@@ -84,24 +84,25 @@ class ResponseParser::Beast final : public http::basic_parser<false> {
     if (is_done()) state_ = State::kWhole;
   }
 
-  void on_request_impl(http::verb /*verb*/, Text /*method*/, Text /*target*/, int /*version*/,
+  void on_request_impl(http::verb /*verb*/, BeastText /*method*/, BeastText /*target*/, int /*version*/,
                        ErrorCode& /*error*/) override {}
-  void on_response_impl(int code, Text /*reason*/, int /*version*/, ErrorCode& /*error*/) override {
+  void on_response_impl(int code, BeastText /*reason*/, int /*version*/, ErrorCode& /*error*/) override {
     head_.code = code;
   }
-  void on_field_impl(http::field /*field*/, Text name, Text value, ErrorCode& /*error*/) override {
+  void on_field_impl(http::field /*field*/, BeastText name, BeastText value, ErrorCode& /*error*/) override {
     if (state_ != State::kHead) return;  // a trailer
-    head_.headers.emplace_back(Std(name), Std(value));
+    head_.headers.emplace_back(StdView(name), StdView(value));
   }
   void on_header_impl(ErrorCode& /*error*/) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>& /*length*/, ErrorCode& /*error*/) override {}
-  std::size_t on_body_impl(Text text, ErrorCode& /*error*/) override {
-    body_ += Std(text);
+  std::size_t on_body_impl(BeastText text, ErrorCode& /*error*/) override {
+    body_ += StdView(text);
     return text.size();
   }
-  void on_chunk_header_impl(std::uint64_t /*size*/, Text /*extensions*/, ErrorCode& /*error*/) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t /*remain*/, Text text, ErrorCode& /*error*/) override {
-    body_ += Std(text);
+  void on_chunk_header_impl(std::uint64_t /*size*/, BeastText /*extensions*/, ErrorCode& /*error*/) override {
+  }
+  std::size_t on_chunk_body_impl(std::uint64_t /*remain*/, BeastText text, ErrorCode& /*error*/) override {
+    body_ += StdView(text);
     return text.size();
   }
   void on_finish_impl(ErrorCode& /*error*/) override {}

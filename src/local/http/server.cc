@@ -30,14 +30,14 @@ constexpr absl::Duration kTick = absl::Milliseconds(50);
 // How long accepting rests when the system has no descriptors left.
 constexpr absl::Duration kAcceptRest = absl::Milliseconds(100);
 
-struct SocketAddress {
+struct ListenAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-absl::StatusOr<SocketAddress> ParseAddress(const std::string& address, std::uint16_t port) {
-  SocketAddress parsed;
+absl::StatusOr<ListenAddress> ParseAddress(const std::string& address, std::uint16_t port) {
+  ListenAddress parsed;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&parsed.storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&parsed.storage);
   if (::inet_pton(AF_INET, address.c_str(), &v4->sin_addr) == 1) {
@@ -56,7 +56,7 @@ absl::StatusOr<SocketAddress> ParseAddress(const std::string& address, std::uint
 
 absl::StatusOr<Fd> Listen(const std::string& address, std::uint16_t port) {
   const std::string what = StrCat("cannot listen on ", address, " port ", port);
-  TY_ASSIGN_OR_RETURN(SocketAddress to, ParseAddress(address, port));
+  TY_ASSIGN_OR_RETURN(ListenAddress to, ParseAddress(address, port));
   Fd fd(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ErrnoStatus(errno, what);
   const int on = 1;
@@ -72,7 +72,7 @@ absl::StatusOr<Fd> Listen(const std::string& address, std::uint16_t port) {
 }
 
 std::uint16_t PortOf(int fd) {
-  SocketAddress own;
+  ListenAddress own;
   own.size = sizeof own.storage;
   ::getsockname(fd, own.get(), &own.size);
   return ntohs(own.storage.ss_family == AF_INET ? reinterpret_cast<sockaddr_in*>(&own.storage)->sin_port

@@ -15,7 +15,7 @@ std::string VariableName(std::string_view service) {
   return name;
 }
 
-std::string Lower(std::string text) {
+std::string LowerCase(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
@@ -30,7 +30,7 @@ void AddServiceVariables(std::string_view service, const ServiceObject& object, 
   for (const ServicePort& port : object.ports) {
     if (!port.name.empty())
       out[StrCat(prefix, "_SERVICE_PORT_", VariableName(port.name))] = StrCat(port.port);
-    const std::string protocol = Lower(port.protocol);
+    const std::string protocol = LowerCase(port.protocol);
     const std::string url = StrCat(protocol, "://", host, ":", port.port);
     if (&port == &object.ports[0]) out[prefix + "_PORT"] = url;
     const std::string one = StrCat(prefix, "_PORT_", port.port, "_", VariableName(port.protocol));

@@ -35,7 +35,7 @@ std::vector<std::string> Strings(const Document& object, Path path) {
   return out;
 }
 
-std::map<std::string, std::string, std::less<>> StringMap(const Document& object, Path path) {
+std::map<std::string, std::string, std::less<>> StringMapAt(const Document& object, Path path) {
   std::map<std::string, std::string, std::less<>> out;
   if (const Object* members = ObjectAt(object, path)) {
     for (const auto& member : *members) out.emplace(Key(member), Text(member.value()));
@@ -253,8 +253,8 @@ void ParseMeta(const Document& pod, PodSpec& spec) {
   spec.ns = Str(pod, {"metadata", "namespace"}, "default");
   spec.name = Str(pod, {"metadata", "name"});
   spec.uid = Str(pod, {"metadata", "uid"});
-  spec.labels = StringMap(pod, {"metadata", "labels"});
-  spec.annotations = StringMap(pod, {"metadata", "annotations"});
+  spec.labels = StringMapAt(pod, {"metadata", "labels"});
+  spec.annotations = StringMapAt(pod, {"metadata", "annotations"});
   if (const Array* owners = ArrayAt(pod, {"metadata", "ownerReferences"})) {
     spec.controlled =
         std::ranges::any_of(*owners, [](const Document& owner) { return BoolAt(owner, {"controller"}); });

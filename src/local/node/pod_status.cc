@@ -8,7 +8,7 @@
 namespace trainyard::local::node {
 namespace {
 
-std::string Str(const Document& object, Path path) { return std::string(StringAt(object, path)); }
+std::string TextAt(const Document& object, Path path) { return std::string(StringAt(object, path)); }
 
 absl::Time TimeAt(const Document& object, Path path) {
   const auto time = kube::ParseTime(StringAt(object, path));
@@ -18,11 +18,11 @@ absl::Time TimeAt(const Document& object, Path path) {
 Terminated ParseTerminated(const Document& state) {
   return {.exit_code = static_cast<int>(IntAt(state, {"exitCode"}).value_or(0)),
           .signal = static_cast<int>(IntAt(state, {"signal"}).value_or(0)),
-          .reason = Str(state, {"reason"}),
-          .message = Str(state, {"message"}),
+          .reason = TextAt(state, {"reason"}),
+          .message = TextAt(state, {"message"}),
           .started_at = TimeAt(state, {"startedAt"}),
           .finished_at = TimeAt(state, {"finishedAt"}),
-          .container_id = Str(state, {"containerID"})};
+          .container_id = TextAt(state, {"containerID"})};
 }
 
 ContainerState ParseState(const Document& status) {
@@ -30,8 +30,8 @@ ContainerState ParseState(const Document& status) {
     return Running{.started_at = TimeAt(*running, {"startedAt"})};
   }
   if (const Document* ended = Find(status, {"state", "terminated"})) return ParseTerminated(*ended);
-  return Waiting{.reason = Str(status, {"state", "waiting", "reason"}),
-                 .message = Str(status, {"state", "waiting", "message"})};
+  return Waiting{.reason = TextAt(status, {"state", "waiting", "reason"}),
+                 .message = TextAt(status, {"state", "waiting", "message"})};
 }
 
 std::vector<ContainerStatus> ParseContainers(const Document& pod, std::string_view key) {
@@ -40,9 +40,9 @@ std::vector<ContainerStatus> ParseContainers(const Document& pod, std::string_vi
   if (list == nullptr) return out;
   for (const Document& item : *list) {
     ContainerStatus& status = out.emplace_back();
-    status.name = Str(item, {"name"});
-    status.image = Str(item, {"image"});
-    status.container_id = Str(item, {"containerID"});
+    status.name = TextAt(item, {"name"});
+    status.image = TextAt(item, {"image"});
+    status.container_id = TextAt(item, {"containerID"});
     status.state = ParseState(item);
     if (const Document* last = Find(item, {"lastState", "terminated"})) status.last = ParseTerminated(*last);
     status.ready = BoolAt(item, {"ready"});
@@ -152,21 +152,21 @@ const Condition* PodStatus::FindCondition(std::string_view type) const {
 
 PodStatus ParsePodStatus(const Document& pod) {
   PodStatus status{.phase = ParsePhase(StringAt(pod, {"status", "phase"})),
-                   .reason = Str(pod, {"status", "reason"}),
-                   .message = Str(pod, {"status", "message"}),
-                   .host_ip = Str(pod, {"status", "hostIP"}),
-                   .pod_ip = Str(pod, {"status", "podIP"}),
-                   .qos = Str(pod, {"status", "qosClass"})};
+                   .reason = TextAt(pod, {"status", "reason"}),
+                   .message = TextAt(pod, {"status", "message"}),
+                   .host_ip = TextAt(pod, {"status", "hostIP"}),
+                   .pod_ip = TextAt(pod, {"status", "podIP"}),
+                   .qos = TextAt(pod, {"status", "qosClass"})};
   if (!StringAt(pod, {"status", "startTime"}).empty())
     status.start_time = TimeAt(pod, {"status", "startTime"});
   status.init_containers = ParseContainers(pod, "initContainerStatuses");
   status.containers = ParseContainers(pod, "containerStatuses");
   if (const Array* conditions = ArrayAt(pod, {"status", "conditions"})) {
     for (const Document& item : *conditions) {
-      status.conditions.push_back({.type = Str(item, {"type"}),
+      status.conditions.push_back({.type = TextAt(item, {"type"}),
                                    .status = StringAt(item, {"status"}) == "True",
-                                   .reason = Str(item, {"reason"}),
-                                   .message = Str(item, {"message"}),
+                                   .reason = TextAt(item, {"reason"}),
+                                   .message = TextAt(item, {"message"}),
                                    .since = TimeAt(item, {"lastTransitionTime"})});
     }
   }

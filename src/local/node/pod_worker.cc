@@ -13,7 +13,7 @@ namespace trainyard::local::node {
 namespace {
 
 // What no event announces (a folder of the machine that appears) is looked at again so often.
-constexpr absl::Duration kLookAgain = absl::Seconds(2);
+constexpr absl::Duration kSyncAgain = absl::Seconds(2);
 constexpr absl::Duration kWriteAgain = absl::Milliseconds(500);
 
 bool IsOwnCondition(std::string_view type) {
@@ -189,7 +189,7 @@ void PodWorker::Reconcile() {
   if (written_ != status_) context_.write_soon(*this);
   if (timer_ != 0) context_.loop.Cancel(timer_);
   timer_ = 0;
-  const SteadyTime wake = waits ? std::min(plan.wake, now.steady + kLookAgain) : plan.wake;
+  const SteadyTime wake = waits ? std::min(plan.wake, now.steady + kSyncAgain) : plan.wake;
   if (wake != SteadyTime::Never()) {
     timer_ = context_.loop.At(wake, [this] {
       timer_ = 0;

@@ -23,7 +23,7 @@ void Add(std::vector<kube::ResourceAmount>& amounts, const std::vector<kube::Res
   }
 }
 
-std::string Shown(std::string_view resource, std::int64_t milli) {
+std::string ShownAmount(std::string_view resource, std::int64_t milli) {
   const bool bytes = resource == "memory" || resource == "ephemeral-storage";
   return kube::Quantity::FromMilli(milli,
                                    bytes ? kube::Quantity::Format::kBinary : kube::Quantity::Format::kDecimal)
@@ -152,9 +152,9 @@ void CheckResources(const PodDemand& pod, const NodeRoom& room, std::vector<Refu
     const std::int64_t all = kube::FindAmount(room.node->allocatable, request.name.view());
     refusals.push_back({.node = room.name(),
                         .reason = StrCat("Insufficient ", request.name.view()),
-                        .detail = StrCat("asks for ", Shown(request.name.view(), request.milli), ", ",
-                                         Shown(request.name.view(), std::max<std::int64_t>(free, 0)), " of ",
-                                         Shown(request.name.view(), all), " is free"),
+                        .detail = StrCat("asks for ", ShownAmount(request.name.view(), request.milli), ", ",
+                                         ShownAmount(request.name.view(), std::max<std::int64_t>(free, 0)),
+                                         " of ", ShownAmount(request.name.view(), all), " is free"),
                         .by_pods = request.milli <= all});
   }
 }
@@ -269,7 +269,7 @@ std::vector<Refusal> Refusals(const PodDemand& pod, const NodeRoom& room, const 
   return refusals;
 }
 
-Placement Place(const PodDemand& pod, const ClusterRoom& cluster) {
+Placement PlacePod(const PodDemand& pod, const ClusterRoom& cluster) {
   Placement placement;
   const NodeRoom* best = nullptr;
   for (const auto& [name, room] : cluster) {

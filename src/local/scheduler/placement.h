@@ -51,7 +51,7 @@ struct Placement {
   std::optional<Preemption> preemption;
 };
 
-Placement Place(const PodDemand& pod, const ClusterRoom& cluster);
+Placement PlacePod(const PodDemand& pod, const ClusterRoom& cluster);
 
 // What stands in the way of the pod on that node; nothing if it fits.
 std::vector<Refusal> Refusals(const PodDemand& pod, const NodeRoom& room, const ClusterRoom& cluster);

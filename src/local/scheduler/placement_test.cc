@@ -45,13 +45,13 @@ NodeRoom With(NodeRoom room, std::vector<std::shared_ptr<const PodDemand>> pods)
 }
 
 std::string Why(const PodDemand& pod, const ClusterRoom& cluster) {
-  const Placement placement = Place(pod, cluster);
+  const Placement placement = PlacePod(pod, cluster);
   return placement.node.empty() ? PrintUnschedulable(pod, placement) : placement.node;
 }
 
 TEST(Place, TakesTheNodeThatIsUsedLeast) {
   const ClusterRoom cluster = Cluster({With(Node("a"), {Asks("x", "cpu", "2")}), Node("b")});
-  EXPECT_EQ(Place(*Asks("p", "cpu", "1"), cluster).node, "b");
+  EXPECT_EQ(PlacePod(*Asks("p", "cpu", "1"), cluster).node, "b");
 }
 
 TEST(Place, SaysWhatIsMissingOnEachNode) {
@@ -70,7 +70,7 @@ TEST(Place, CountsWhatNoNodeHas) {
 
 TEST(Place, GivesOutAnAcceleratorOnce) {
   const ClusterRoom cluster = Cluster({With(Node("a"), {Asks("x", "nvidia.com/gpu", "1")}), Node("b")});
-  EXPECT_EQ(Place(*Asks("p", "nvidia.com/gpu", "1"), cluster).node, "b");
+  EXPECT_EQ(PlacePod(*Asks("p", "nvidia.com/gpu", "1"), cluster).node, "b");
 }
 
 TEST(Place, PutsNoMorePodsOnANodeThanItTakes) {
@@ -83,7 +83,7 @@ TEST(Place, PutsNoMorePodsOnANodeThanItTakes) {
 TEST(Place, ObeysNodeSelectorsAndAffinity) {
   const ClusterRoom cluster =
       Cluster({Node("a", "", R"({"disk":"hdd","n":"1"})"), Node("b", "", R"({"disk":"ssd","n":"5"})")});
-  EXPECT_EQ(Place(*Pod("p", R"({"nodeSelector":{"disk":"ssd"}})"), cluster).node, "b");
+  EXPECT_EQ(PlacePod(*Pod("p", R"({"nodeSelector":{"disk":"ssd"}})"), cluster).node, "b");
   const auto affine = [](std::string_view expression) {
     return Pod(
         "p",
@@ -92,13 +92,13 @@ TEST(Place, ObeysNodeSelectorsAndAffinity) {
             expression, "]}}}}"));
   };
   EXPECT_EQ(
-      Place(*affine(R"({"matchExpressions":[{"key":"n","operator":"Gt","values":["3"]}]})"), cluster).node,
+      PlacePod(*affine(R"({"matchExpressions":[{"key":"n","operator":"Gt","values":["3"]}]})"), cluster).node,
       "b");
-  EXPECT_EQ(
-      Place(*affine(R"({"matchFields":[{"key":"metadata.name","operator":"In","values":["a"]}]})"), cluster)
-          .node,
-      "a");
-  EXPECT_EQ(Place(*affine("{}"), cluster).node, "");
+  EXPECT_EQ(PlacePod(*affine(R"({"matchFields":[{"key":"metadata.name","operator":"In","values":["a"]}]})"),
+                     cluster)
+                .node,
+            "a");
+  EXPECT_EQ(PlacePod(*affine("{}"), cluster).node, "");
 }
 
 TEST(Place, PrefersWhatThePodPrefers) {
@@ -107,7 +107,7 @@ TEST(Place, PrefersWhatThePodPrefers) {
   const auto pod =
       Pod("p", R"({"affinity":{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[
       {"weight":10,"preference":{"matchExpressions":[{"key":"fast","operator":"Exists"}]}}]}}})");
-  EXPECT_EQ(Place(*pod, cluster).node, "a");
+  EXPECT_EQ(PlacePod(*pod, cluster).node, "a");
 }
 
 TEST(Place, ObeysTaintsUnlessTheyAreTolerated) {
@@ -117,16 +117,18 @@ TEST(Place, ObeysTaintsUnlessTheyAreTolerated) {
             "0/1 nodes are available: 1 node(s) had untolerated taint {gpu: only}. a: node(s) had "
             "untolerated taint {gpu: only}");
   EXPECT_EQ(
-      Place(*Pod("p", R"({"tolerations":[{"key":"gpu","operator":"Equal","value":"only"}]})"), cluster).node,
+      PlacePod(*Pod("p", R"({"tolerations":[{"key":"gpu","operator":"Equal","value":"only"}]})"), cluster)
+          .node,
       "a");
-  EXPECT_EQ(Place(*Pod("p", R"({"tolerations":[{"operator":"Exists"}]})"), cluster).node, "a");
+  EXPECT_EQ(PlacePod(*Pod("p", R"({"tolerations":[{"operator":"Exists"}]})"), cluster).node, "a");
   EXPECT_EQ(
-      Place(*Pod("p", R"({"tolerations":[{"key":"gpu","operator":"Equal","value":"other"}]})"), cluster).node,
+      PlacePod(*Pod("p", R"({"tolerations":[{"key":"gpu","operator":"Equal","value":"other"}]})"), cluster)
+          .node,
       "");
 }
 
 TEST(Place, AvoidsNodesThatAreNotReady) {
-  EXPECT_EQ(Place(*Pod("p", "{}"), Cluster({Node("a", "", "{}", "Unknown"), Node("b")})).node, "b");
+  EXPECT_EQ(PlacePod(*Pod("p", "{}"), Cluster({Node("a", "", "{}", "Unknown"), Node("b")})).node, "b");
 }
 
 TEST(Place, KeepsHostPortsApart) {
@@ -134,7 +136,7 @@ TEST(Place, KeepsHostPortsApart) {
       R"({"containers":[{"name":"c","ports":[{"containerPort":1,"hostPort":80}]}]})";
   const ClusterRoom cluster =
       Cluster({With(Node("a"), {Pod("x", spec)}), With(Node("b"), {Asks("y", "cpu", "3")})});
-  EXPECT_EQ(Place(*Pod("p", spec), cluster).node, "b");
+  EXPECT_EQ(PlacePod(*Pod("p", spec), cluster).node, "b");
 }
 
 TEST(Place, KeepsPodsTogetherAndApart) {
@@ -146,13 +148,13 @@ TEST(Place, KeepsPodsTogetherAndApart) {
     return StrCat(R"({"affinity":{")", kind, R"(":{"requiredDuringSchedulingIgnoredDuringExecution":[
         {"labelSelector":{"matchLabels":{"app":"db"}},"topologyKey":"zone"}]}}})");
   };
-  EXPECT_EQ(Place(*Pod("p", term("podAffinity")), cluster).node, "a2");
-  EXPECT_EQ(Place(*Pod("p", term("podAntiAffinity")), cluster).node, "b1");
+  EXPECT_EQ(PlacePod(*Pod("p", term("podAffinity")), cluster).node, "a2");
+  EXPECT_EQ(PlacePod(*Pod("p", term("podAntiAffinity")), cluster).node, "b1");
   const auto own =
       Pod("first", R"({"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[
       {"labelSelector":{"matchLabels":{"app":"web"}},"topologyKey":"zone"}]}}})",
           R"({"app":"web"})");
-  EXPECT_NE(Place(*own, cluster).node, "") << "the first of its kind may begin anywhere";
+  EXPECT_NE(PlacePod(*own, cluster).node, "") << "the first of its kind may begin anywhere";
 }
 
 TEST(Place, KeepsAwayFromThoseWhoWantToBeAlone) {
@@ -161,14 +163,14 @@ TEST(Place, KeepsAwayFromThoseWhoWantToBeAlone) {
       {"labelSelector":{"matchLabels":{"app":"web"}},"topologyKey":"host"}]}}})");
   const ClusterRoom cluster = Cluster({With(Node("a", "", R"({"host":"a"})"), {loner}),
                                        With(Node("b", "", R"({"host":"b"})"), {Asks("x", "cpu", "3")})});
-  EXPECT_EQ(Place(*Pod("p", "{}", R"({"app":"web"})"), cluster).node, "b");
+  EXPECT_EQ(PlacePod(*Pod("p", "{}", R"({"app":"web"})"), cluster).node, "b");
 }
 
 TEST(Place, PreemptsAsFewAndAsLowAsItCan) {
   const ClusterRoom cluster =
       Cluster({With(Node("a"), {Asks("low", "cpu", "2", 1), Asks("mid", "cpu", "2", 5)}),
                With(Node("b"), {Asks("high", "cpu", "4", 9)})});
-  const Placement placement = Place(*Asks("p", "cpu", "2", 7), cluster);
+  const Placement placement = PlacePod(*Asks("p", "cpu", "2", 7), cluster);
   EXPECT_EQ(placement.node, "");
   ASSERT_TRUE(placement.preemption);
   EXPECT_EQ(placement.preemption->node, "a");
@@ -178,12 +180,12 @@ TEST(Place, PreemptsAsFewAndAsLowAsItCan) {
 
 TEST(Place, PreemptsNobodyWhenThatDoesNotHelp) {
   const ClusterRoom cluster = Cluster({With(Node("a"), {Asks("low", "cpu", "2", 1)})});
-  EXPECT_FALSE(Place(*Asks("p", "cpu", "9", 7), cluster).preemption);
-  EXPECT_FALSE(Place(*Asks("p", "cpu", "3", 1), cluster).preemption);
+  EXPECT_FALSE(PlacePod(*Asks("p", "cpu", "9", 7), cluster).preemption);
+  EXPECT_FALSE(PlacePod(*Asks("p", "cpu", "3", 1), cluster).preemption);
   const auto polite = Pod(
       "p",
       R"({"priority":7,"preemptionPolicy":"Never","containers":[{"name":"c","resources":{"requests":{"cpu":"3"}}}]})");
-  EXPECT_FALSE(Place(*polite, cluster).preemption);
+  EXPECT_FALSE(PlacePod(*polite, cluster).preemption);
 }
 
 }  // namespace

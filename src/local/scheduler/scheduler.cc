@@ -137,7 +137,7 @@ int Scheduler::Step() {
   std::vector<Binding> bindings;
   std::vector<std::pair<std::shared_ptr<const PodDemand>, Placement>> unplaced;
   for (const auto& pod : waiting) {
-    Placement placement = Place(*pod, cluster);
+    Placement placement = PlacePod(*pod, cluster);
     if (placement.node.empty()) {
       if (IsRoomBeingMade(*pod, cluster)) placement.preemption.reset();
       unplaced.emplace_back(pod, std::move(placement));

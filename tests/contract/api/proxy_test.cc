@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kProxyTimeout = absl::Seconds(30);
 
 // Where a pod may be said to be: a real API server does not take loopback for it. Empty: nowhere.
 std::string PodAddress(bool loopback) {
@@ -73,7 +73,7 @@ class Backend {
   }
   // That the client of /stream has gone.
   bool AwaitLeft() {
-    const SteadyTime deadline = Clock::System().Steady() + kPatience;
+    const SteadyTime deadline = Clock::System().Steady() + kProxyTimeout;
     MutexLock lock(mu_);
     while (!left_ && changed_.WaitUntil(mu_, deadline)) {
     }
@@ -318,7 +318,7 @@ TEST_P(Proxies, PassAnAnswerOnAsItComesAndEndWithItsReader) {
     backend_->Say(piece);
     std::string got;
     while (got.size() < std::string_view(piece).size()) {
-      const auto more = opened->body->Read(kPatience);
+      const auto more = opened->body->Read(kProxyTimeout);
       ASSERT_TRUE(more.ok()) << more.status();
       ASSERT_FALSE(more->empty());
       got += *more;
