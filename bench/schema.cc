@@ -1,12 +1,12 @@
 // What it costs to bring one object in line with its schema, and to build the OpenAPI documents.
+#include "apiserver/schema/builtin_validation.h"
+#include "apiserver/schema/computed_defaults.h"
+#include "apiserver/schema/kind_table.h"
+#include "apiserver/schema/openapi.h"
 #include "base/check.h"
 #include "benchmark/benchmark.h"
-#include "local/schema/builtin_validation.h"
-#include "local/schema/computed_defaults.h"
-#include "local/schema/kind_table.h"
-#include "local/schema/openapi.h"
 
-namespace trainyard::local {
+namespace trainyard::apiserver {
 namespace {
 
 constexpr std::string_view kPod =
@@ -79,6 +79,6 @@ void OpenApiV2(benchmark::State& state) {
 BENCHMARK(OpenApiV2);
 
 }  // namespace
-}  // namespace trainyard::local
+}  // namespace trainyard::apiserver
 
 BENCHMARK_MAIN();

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "cli/command.h"
 #include "kube/api.h"
-#include "local/cluster/home.h"
+#include "local/home.h"
 
 namespace trainyard::cli {
 

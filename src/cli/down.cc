@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/cluster_common.h"
 #include "cli/commands.h"
-#include "local/node/end_pods.h"
+#include "node/end_pods.h"
 
 namespace trainyard::cli {
 namespace {
@@ -39,8 +39,8 @@ class Down final : public Command {
     TY_ASSIGN_OR_RETURN(const local::Home home, home_.Open());
     TY_ASSIGN_OR_RETURN(const auto running, local::FindRunning(home));
     if (running) TY_RETURN_IF_ERROR(StopProcess(running->pid));
-    const int pods = local::node::CountPods(home.root);
-    TY_RETURN_IF_ERROR(local::node::EndPods(home.root, grace_.value_or(absl::Seconds(5))));
+    const int pods = node::CountPods(home.root);
+    TY_RETURN_IF_ERROR(node::EndPods(home.root, grace_.value_or(absl::Seconds(5))));
     std::cerr << (running ? "the cluster has ended" : "no cluster was running");
     if (pods > 0) {
       std::cerr << (running ? ", and " : "; ended ") << pods << (pods == 1 ? " pod" : " pods")

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/cluster_common.h"
 #include "cli/commands.h"
-#include "local/node/node_state.h"
+#include "node/node_state.h"
 
 namespace trainyard::cli {
 namespace {
@@ -59,7 +59,7 @@ class NodeCommand final : public Command {
 };
 
 std::string StatePatch(std::string_view value) {
-  return StrCat(R"({"metadata":{"annotations":{")", local::kNodeStateAnnotation, R"(":)", value, "}}}");
+  return StrCat(R"({"metadata":{"annotations":{")", node::kNodeStateAnnotation, R"(":)", value, "}}}");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // trainyard plan
 #include <algorithm>
 
+#include "apiserver/schema/schema.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/document.h"
@@ -12,7 +13,6 @@
 #include "cli/object_file.h"
 #include "cli/scale_flags.h"
 #include "kube/curl_transport.h"
-#include "local/schema/schema.h"
 #include "operator/definitions.h"
 #include "operator/kinds.h"
 #include "operator/preview.h"
@@ -26,10 +26,10 @@ std::string FindUnknownField(std::string_view kind, const Document& job) {
     if (StringAt(definition, {"spec", "names", "kind"}) != kind) continue;
     const Array* versions = ArrayAt(definition, {"spec", "versions"});
     const Document* document = Find(versions->front(), {"schema", "openAPIV3Schema"});
-    const auto schema = local::ParseOpenApiSchema(*document);
+    const auto schema = apiserver::ParseOpenApiSchema(*document);
     TY_CHECK(schema.ok(), "a definition that was built in cannot be read");
     Document pruned = job;
-    const std::vector<std::string> unknown = local::Prune(**schema, pruned);
+    const std::vector<std::string> unknown = apiserver::Prune(**schema, pruned);
     if (!unknown.empty()) return StrCat(unknown.front(), ": there is no such field");
   }
   return "";

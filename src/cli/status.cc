@@ -9,7 +9,7 @@
 #include "cli/cluster_common.h"
 #include "cli/commands.h"
 #include "cli/kv_common.h"
-#include "local/node/end_pods.h"
+#include "node/end_pods.h"
 
 namespace trainyard::cli {
 namespace {
@@ -63,7 +63,7 @@ class Status final : public Command {
     TY_ASSIGN_OR_RETURN(const local::Home home, home_.Open());
     auto client = ClusterClient::Connect(home);
     if (!client.ok()) {
-      const int pods = local::node::CountPods(home.root);
+      const int pods = node::CountPods(home.root);
       if (pods == 0) return client.status();
       return Annotate(client.status(), StrCat(pods, pods == 1 ? " pod goes on without a cluster"
                                                               : " pods go on without a cluster"));

@@ -21,8 +21,8 @@
 #include "cli/event_lines.h"
 #include "dashboard/dashboard.h"
 #include "kube/quantity.h"
-#include "local/cluster/cluster.h"
-#include "local/node/end_pods.h"
+#include "local/cluster.h"
+#include "node/end_pods.h"
 #include "operator/definitions.h"
 #include "operator/operator.h"
 
@@ -165,8 +165,8 @@ class Up final : public Command {
     page.reset();
     running_operator.reset();
     cluster->reset();
-    const int left = local::node::CountPods(options_.home.root);
-    if (ephemeral_) return local::node::EndPods(options_.home.root, kEphemeralGrace);
+    const int left = node::CountPods(options_.home.root);
+    if (ephemeral_) return node::EndPods(options_.home.root, kEphemeralGrace);
     if (left > 0) {
       std::cerr << "trainyard: the cluster has stopped; " << left
                 << (left == 1 ? " pod goes on. " : " pods go on. ")

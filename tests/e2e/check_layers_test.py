@@ -44,6 +44,10 @@ class CheckLayers(unittest.TestCase):
         done = self.check("job/a.cc", "#include <thread>\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("src/job is pure and may not include thread", done.stderr)
+        done = self.check("node/pod_plan.cc", "#include <thread>\n")
+        self.assertIn("src/node/pod_plan is pure and may not include thread", done.stderr)
+        done = self.check("node/pod_worker.cc", "#include <thread>\n")
+        self.assertNotIn("pod_worker", done.stderr)
 
     def test_refuses_heavy_headers_outside_their_place(self):
         done = self.check("kv/a.cc", "#include <grpcpp/grpcpp.h>\n")

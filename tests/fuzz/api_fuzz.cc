@@ -7,15 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/direct_transport.h"
+#include "apiserver/server.h"
 #include "base/check.h"
 #include "base/document.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kv/open.h"
-#include "local/api/direct_transport.h"
-#include "local/api/server.h"
 
-namespace trainyard::local {
+namespace trainyard::apiserver {
 namespace {
 
 constexpr int kMaxRequests = 16;
@@ -42,26 +42,26 @@ void Check(const absl::StatusOr<kube::Response>& response) {
 }
 
 }  // namespace
-}  // namespace trainyard::local
+}  // namespace trainyard::apiserver
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trainyard;  // NOLINT(google-build-using-namespace)
   std::string_view input(reinterpret_cast<const char*>(data), size);
   auto store = kv::OpenStore("memory:");
   TY_CHECK(store.ok(), "a store in memory");
-  auto server = local::ApiServer::Start({.store = store->get(), .seed = 1, .threads = false});
+  auto server = apiserver::ApiServer::Start({.store = store->get(), .seed = 1, .threads = false});
   TY_CHECK(server.ok(), "an API server");
-  local::DirectTransport transport(**server, "fuzz");
-  int left = local::kMaxRequests;
+  apiserver::DirectTransport transport(**server, "fuzz");
+  int left = apiserver::kMaxRequests;
   for (const std::string_view text : Split(input, '\0')) {
-    kube::Request request = local::ParseRequest(text);
+    kube::Request request = apiserver::ParseRequest(text);
     if (request.target.find("watch") != std::string::npos) {
       const auto opened = transport.Open(std::move(request));
       TY_CHECK(opened.ok(), "every watch is answered");
     } else {
       std::vector<kube::Request> one;
       one.push_back(std::move(request));
-      local::Check(transport.DoAll(std::move(one))[0]);
+      apiserver::Check(transport.DoAll(std::move(one))[0]);
     }
     if (--left == 0) break;
   }

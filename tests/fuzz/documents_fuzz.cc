@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "apiserver/json_path.h"
+#include "apiserver/schema/protobuf.h"
+#include "apiserver/schema/schema.h"
 #include "base/base64.h"
 #include "base/check.h"
 #include "base/document.h"
@@ -12,9 +15,6 @@
 #include "kube/quantity.h"
 #include "kube/rfc3339.h"
 #include "kube/selector.h"
-#include "local/api/json_path.h"
-#include "local/schema/protobuf.h"
-#include "local/schema/schema.h"
 
 namespace trainyard {
 namespace {
@@ -40,22 +40,22 @@ void Yaml(std::string_view text) {
 
 void Protobuf(std::string_view bytes) {
   // The fuzzer need not find the four bytes that all of them begin with.
-  const auto document = local::DecodeProtobuf(std::string("k8s\0", 4).append(bytes));
+  const auto document = apiserver::DecodeProtobuf(std::string("k8s\0", 4).append(bytes));
   if (document.ok()) TY_CHECK(document->is_object(), "an object is an object");
 }
 
 void Definition(std::string_view text) {
   const auto document = ParseJson(text);
   if (!document.ok()) return;
-  const auto schema = local::ParseOpenApiSchema(*document);
+  const auto schema = apiserver::ParseOpenApiSchema(*document);
   if (!schema.ok()) return;
   Document value = *document;
-  local::Prune(**schema, value);
-  TY_CHECK(local::Prune(**schema, value).empty(), "what is pruned needs no pruning");
-  if (!local::ApplyDefaults(**schema, value)) return;
-  local::Validate(**schema, value);
-  for (const auto version : {local::OpenApiVersion::kV2, local::OpenApiVersion::kV3}) {
-    TY_CHECK(local::ToOpenApi(**schema, version).is_object(), "a schema can be printed");
+  apiserver::Prune(**schema, value);
+  TY_CHECK(apiserver::Prune(**schema, value).empty(), "what is pruned needs no pruning");
+  if (!apiserver::ApplyDefaults(**schema, value)) return;
+  apiserver::Validate(**schema, value);
+  for (const auto version : {apiserver::OpenApiVersion::kV2, apiserver::OpenApiVersion::kV3}) {
+    TY_CHECK(apiserver::ToOpenApi(**schema, version).is_object(), "a schema can be printed");
   }
 }
 
@@ -69,7 +69,7 @@ void Words(std::string_view text) {
     TY_CHECK(DecodeBase64(EncodeBase64(*bytes)).value_or("") == *bytes, "bytes are the same when read again");
   }
   (void)kube::ParseTime(text);
-  (void)local::JsonPath::Parse(text);
+  (void)apiserver::JsonPath::Parse(text);
 }
 
 }  // namespace

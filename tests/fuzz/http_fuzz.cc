@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/check.h"
-#include "local/http/connection.h"
+#include "http/connection.h"
 #include "tests/support/fake_stream.h"
 
-namespace trainyard::local {
+namespace trainyard::http {
 namespace {
 
 using testing_support::FakeStream;
@@ -44,7 +44,7 @@ class Session {
       if (token != "t") return std::nullopt;
       return Identity{.user = "u"};
     };
-    host_.handler = [this](ApiRequest request, std::unique_ptr<Responder> responder) {
+    host_.handler = [this](ServerRequest request, std::unique_ptr<Responder> responder) {
       TY_CHECK(request.request.target.starts_with('/'), "a target begins with a slash");
       TY_CHECK(request.request.body.size() <= 4096, "a body is bounded");
       if (request.body != nullptr) bodies_.push_back(std::move(request.body));
@@ -140,12 +140,12 @@ class Session {
 };
 
 }  // namespace
-}  // namespace trainyard::local
+}  // namespace trainyard::http
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::size_t script = std::min<std::size_t>(input.size(), 32);
-  trainyard::local::Session session{trainyard::local::Bytes(input.substr(0, script))};
+  trainyard::http::Session session{trainyard::http::Bytes(input.substr(0, script))};
   session.Run(input.substr(script));
   return 0;
 }

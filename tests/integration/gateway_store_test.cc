@@ -5,19 +5,19 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "apiserver/backend_proxy.h"
+#include "apiserver/direct_transport.h"
+#include "apiserver/proxy_target.h"
+#include "apiserver/server.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "http/pki.h"
+#include "http/server.h"
 #include "kube/credentials.h"
 #include "kv/gateway/gateway.h"
 #include "kv/memory_store.h"
-#include "local/api/backend_proxy.h"
-#include "local/api/direct_transport.h"
-#include "local/api/proxy_target.h"
-#include "local/api/server.h"
-#include "local/http/pki.h"
-#include "local/http/server.h"
 #include "tests/support/etcd_server.h"
 
 namespace trainyard::client {
@@ -40,7 +40,7 @@ class ApiServer {
  public:
   explicit ApiServer(std::string_view endpoint) {
     Listen(0);
-    local::DirectTransport transport(*server_, "test");
+    apiserver::DirectTransport transport(*server_, "test");
     const std::string_view port = endpoint.substr(endpoint.find(':') + 1);
     const auto make = [&](std::string_view method, std::string_view what, std::string body) {
       std::vector<kube::Request> requests;
@@ -80,28 +80,28 @@ class ApiServer {
 
  private:
   void Listen(std::uint16_t port) {
-    http_ = Must(local::HttpServer::Start(
+    http_ = Must(http::Server::Start(
         {.port = port,
          .certificate_pem = certificate_.certificate_pem,
          .key_pem = certificate_.key_pem,
-         .relayed = local::IsProxyTarget},
-        [](std::string_view token) -> std::optional<local::Identity> {
-          if (!local::SameSecret(token, kToken)) return std::nullopt;
-          return local::Identity{.user = "admin", .groups = {}};
+         .relayed = apiserver::IsProxyTarget},
+        [](std::string_view token) -> std::optional<http::Identity> {
+          if (!http::SameSecret(token, kToken)) return std::nullopt;
+          return http::Identity{.user = "admin", .groups = {}};
         },
-        [this](local::ApiRequest request, std::unique_ptr<local::Responder> responder) {
+        [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
           server_->Handle(std::move(request), std::move(responder));
         }));
   }
 
-  const local::KeyPair authority_ = Must(local::MakeAuthority("test", absl::Now()));
-  const local::KeyPair certificate_ =
-      Must(local::MakeServerCertificate(authority_, {"127.0.0.1"}, absl::Now()));
+  const http::KeyPair authority_ = Must(http::MakeAuthority("test", absl::Now()));
+  const http::KeyPair certificate_ =
+      Must(http::MakeServerCertificate(authority_, {"127.0.0.1"}, absl::Now()));
   std::unique_ptr<kv::LocalStore> objects_ = kv::NewMemoryStore(Clock::System());
-  std::unique_ptr<local::BackendProxy> proxy_ = Must(local::BackendProxy::Start());
-  std::unique_ptr<local::ApiServer> server_ =
-      Must(local::ApiServer::Start({.store = objects_.get(), .proxy = proxy_.get()}));
-  std::unique_ptr<local::HttpServer> http_;
+  std::unique_ptr<apiserver::BackendProxy> proxy_ = Must(apiserver::BackendProxy::Start());
+  std::unique_ptr<apiserver::ApiServer> server_ =
+      Must(apiserver::ApiServer::Start({.store = objects_.get(), .proxy = proxy_.get()}));
+  std::unique_ptr<http::Server> http_;
 };
 
 // Puts numbers, one after the other, each until it is acknowledged.

@@ -14,12 +14,12 @@
 #include "base/process.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "local/http/pki.h"
-#include "local/http/server.h"
+#include "http/pki.h"
+#include "http/server.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tls_client.h"
 
-namespace trainyard::local {
+namespace trainyard::http {
 namespace {
 
 using ::testing::AllOf;
@@ -83,20 +83,20 @@ class HttpServerTest : public testing::Test {
 
   void Start() {
     server_.reset();
-    auto server = HttpServer::Start(
+    auto server = Server::Start(
         options_,
         [](std::string_view token) -> std::optional<Identity> {
           if (!SameSecret(token, "good")) return std::nullopt;
           return Identity{.user = "alice"};
         },
-        [this](ApiRequest request, std::unique_ptr<Responder> responder) {
+        [this](ServerRequest request, std::unique_ptr<Responder> responder) {
           Handle(std::move(request), std::move(responder));
         });
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
 
-  void Handle(ApiRequest request, std::unique_ptr<Responder> responder) {
+  void Handle(ServerRequest request, std::unique_ptr<Responder> responder) {
     const std::string& target = request.request.target;
     if (target == "/watch") {
       streams_.Add(responder->Stream({.content_type = "application/json;stream=watch"}));
@@ -146,9 +146,9 @@ class HttpServerTest : public testing::Test {
 
   Streams streams_;
   KeyPair authority_;
-  HttpServerOptions options_;
+  ServerOptions options_;
   Executor executor_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<Server> server_;
 };
 
 TEST_F(HttpServerTest, ServesCurl) {
@@ -424,24 +424,23 @@ TEST_F(HttpServerTest, GoesOnWhenDescriptorsHaveRunOut) {
 
 TEST_F(HttpServerTest, SaysThatThePortIsTaken) {
   options_.port = server_->port();
-  const auto second = HttpServer::Start(options_, nullptr, nullptr);
+  const auto second = Server::Start(options_, nullptr, nullptr);
   EXPECT_TRUE(absl::IsUnavailable(second.status()));
   EXPECT_THAT(Message(second.status()), HasSubstr("another process has the port"));
   options_.address = "localhost";
-  EXPECT_TRUE(absl::IsInvalidArgument(HttpServer::Start(options_, nullptr, nullptr).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Server::Start(options_, nullptr, nullptr).status()));
 }
 
 TEST_F(HttpServerTest, SaysWhichCertificateIsWrong) {
-  HttpServerOptions wrong = options_;
+  ServerOptions wrong = options_;
   wrong.certificate_pem = "none";
-  EXPECT_THAT(Message(HttpServer::Start(wrong, nullptr, nullptr).status()),
-              HasSubstr("server's certificate"));
+  EXPECT_THAT(Message(Server::Start(wrong, nullptr, nullptr).status()), HasSubstr("server's certificate"));
   wrong = options_;
   wrong.key_pem = authority_.key_pem;
-  EXPECT_THAT(Message(HttpServer::Start(wrong, nullptr, nullptr).status()), HasSubstr("does not belong"));
+  EXPECT_THAT(Message(Server::Start(wrong, nullptr, nullptr).status()), HasSubstr("does not belong"));
   wrong = options_;
   wrong.client_ca_pem = "none";
-  EXPECT_THAT(Message(HttpServer::Start(wrong, nullptr, nullptr).status()), HasSubstr("client certificates"));
+  EXPECT_THAT(Message(Server::Start(wrong, nullptr, nullptr).status()), HasSubstr("client certificates"));
 }
 
 TEST_F(HttpServerTest, StopsWhileAnswersAreStillBeingMade) {
@@ -459,4 +458,4 @@ TEST_F(HttpServerTest, StopsWhileAnswersAreStillBeingMade) {
 }
 
 }  // namespace
-}  // namespace trainyard::local
+}  // namespace trainyard::http

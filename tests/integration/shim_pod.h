@@ -17,12 +17,12 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "gtest/gtest.h"
-#include "local/node/hosts.h"
-#include "local/node/log_lines.h"
-#include "local/node/shim_client.h"
+#include "node/hosts.h"
+#include "node/log_lines.h"
+#include "node/shim_client.h"
 #include "tests/support/temp_folder.h"
 
-namespace trainyard::local::node {
+namespace trainyard::node {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
 
@@ -207,4 +207,4 @@ class ShimPod {
   int scripts_ = 0;
 };
 
-}  // namespace trainyard::local::node
+}  // namespace trainyard::node

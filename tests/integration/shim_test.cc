@@ -11,10 +11,10 @@
 
 #include "base/ids.h"
 #include "gmock/gmock.h"
-#include "local/node/cgroups.h"
+#include "node/cgroups.h"
 #include "tests/integration/shim_pod.h"
 
-namespace trainyard::local::node {
+namespace trainyard::node {
 namespace {
 
 using ::testing::HasSubstr;
@@ -636,4 +636,4 @@ TEST(ShimTestAsNobody, EverythingWorksForAnOrdinaryUserToo) {
 }
 
 }  // namespace
-}  // namespace trainyard::local::node
+}  // namespace trainyard::node

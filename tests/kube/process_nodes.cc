@@ -13,22 +13,22 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/direct_transport.h"
+#include "apiserver/server.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/ending_signals.h"
+#include "controllers/controllers.h"
+#include "controllers/scheduler/scheduler.h"
 #include "kube/api.h"
 #include "kube/curl_transport.h"
 #include "kube/event_recorder.h"
 #include "kube/kubeconfig.h"
 #include "kv/memory_store.h"
-#include "local/api/direct_transport.h"
-#include "local/api/server.h"
-#include "local/control/controllers.h"
-#include "local/node/container_launch.h"
-#include "local/node/end_pods.h"
-#include "local/node/node_agent.h"
-#include "local/scheduler/scheduler.h"
+#include "node/container_launch.h"
+#include "node/end_pods.h"
+#include "node/node_agent.h"
 #include "operator/definitions.h"
 
 namespace trainyard {
@@ -52,11 +52,12 @@ std::map<std::string, std::string> ParseCapacity(std::string_view text) {
 }
 
 // A server of our own, only to know what kinds there are.
-absl::StatusOr<std::shared_ptr<const local::ResourceTable>> KnownKinds() {
+absl::StatusOr<std::shared_ptr<const apiserver::ResourceTable>> KnownKinds() {
   Clock& clock = Clock::System();
   const auto store = kv::NewMemoryStore(clock);
-  TY_ASSIGN_OR_RETURN(const auto server, local::ApiServer::Start({.store = store.get(), .threads = false}));
-  local::DirectTransport transport(*server, "kinds");
+  TY_ASSIGN_OR_RETURN(const auto server,
+                      apiserver::ApiServer::Start({.store = store.get(), .threads = false}));
+  apiserver::DirectTransport transport(*server, "kinds");
   kube::Api api(transport, clock, IdSource(1), {.attempts = 1});
   TY_RETURN_IF_ERROR(ops::InstallDefinitions(api));
   return server->resources();
@@ -72,24 +73,24 @@ absl::Status Run(const Options& options) {
   kube::EventRecorder events(api, clock, IdSource::Random(),
                              {.component = "test-cluster", .instance = "test-cluster"});
   events.Start();
-  local::Scheduler scheduler(api, clock, IdSource::Random(), events);
+  scheduler::Scheduler scheduler(api, clock, IdSource::Random(), events);
   scheduler.Start();
-  local::ControllerOptions control{.proxy = false};
+  controllers::ControllerOptions control{.proxy = false};
   control.nodes.grace = control.nodes.startup_grace = options.grace;
-  local::Controllers controllers(*transport, clock, control, [&] { return kinds; });
-  local::node::NodeAgentOptions nodes{.home = options.home,
-                                      .bin = options.home + "/bin",
-                                      .machine_env = local::node::PickMachineEnv(environ),
-                                      .heartbeat = options.grace / 5};
+  controllers::Controllers controllers(*transport, clock, control, [&] { return kinds; });
+  node::NodeAgentOptions nodes{.home = options.home,
+                               .bin = options.home + "/bin",
+                               .machine_env = node::PickMachineEnv(environ),
+                               .heartbeat = options.grace / 5};
   for (int number = 1; number <= options.nodes; ++number) {
     nodes.nodes.push_back({.name = StrCat("node-", number), .labels = {}, .capacity = options.capacity});
   }
-  TY_ASSIGN_OR_RETURN(auto agent, local::node::NodeAgent::Start(api, clock, std::move(nodes)));
+  TY_ASSIGN_OR_RETURN(auto agent, node::NodeAgent::Start(api, clock, std::move(nodes)));
   std::cout << "ready" << std::endl;
   // Nobody tells when a watch over the network has something to say.
   while (!signals.AwaitFor(absl::Milliseconds(10))) controllers.Step();
   agent.reset();
-  return local::node::EndPods(options.home, absl::Seconds(1));
+  return node::EndPods(options.home, absl::Seconds(1));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ Cluster::Cluster(std::uint64_t seed, bool told)
       clock_(kBegin),
       story_(clock_, told),
       store_(kv::NewMemoryStore(clock_)),
-      server_(local::ApiServer::Start(
+      server_(apiserver::ApiServer::Start(
                   {.store = store_.get(), .clock = &clock_, .seed = random_.Next(), .threads = false})
                   .value()),
       direct_(*server_, "sim"),

@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "apiserver/direct_transport.h"
+#include "apiserver/server.h"
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/ids.h"
 #include "kube/api.h"
 #include "kube/resource.h"
 #include "kv/store.h"
-#include "local/api/direct_transport.h"
-#include "local/api/server.h"
 #include "operator/kinds.h"
 #include "tests/sim/documents.h"
 
@@ -96,8 +96,8 @@ class Cluster {
   ManualClock clock_;
   const Story story_;
   const std::unique_ptr<kv::Store> store_;
-  const std::unique_ptr<local::ApiServer> server_;
-  local::DirectTransport direct_;
+  const std::unique_ptr<apiserver::ApiServer> server_;
+  apiserver::DirectTransport direct_;
   kube::Api user_;
   bool garbage_ = false;
   struct Listed {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "local/http/byte_stream.h"
+#include "http/byte_stream.h"
 
 namespace trainyard::testing_support {
 
@@ -19,11 +19,11 @@ struct FakeWire {
   std::size_t room = SIZE_MAX;  // bytes that may still be written
   bool writing_ended = false;
   int writes = 0;
-  std::optional<local::Identity> identity;
+  std::optional<http::Identity> identity;
   std::string promised;  // what the next write must begin with
 };
 
-class FakeStream final : public local::ByteStream {
+class FakeStream final : public http::ByteStream {
  public:
   explicit FakeStream(FakeWire& wire) : wire_(wire) {}
 
@@ -53,7 +53,7 @@ class FakeStream final : public local::ByteStream {
   }
 
   void EndWriting() override { wire_.writing_ended = true; }
-  const std::optional<local::Identity>& identity() const override { return wire_.identity; }
+  const std::optional<http::Identity>& identity() const override { return wire_.identity; }
 
  private:
   FakeWire& wire_;

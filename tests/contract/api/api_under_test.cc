@@ -1,19 +1,19 @@
 #include "tests/contract/api/api_under_test.h"
 
+#include "apiserver/backend_proxy.h"
+#include "apiserver/direct_transport.h"
+#include "apiserver/proxy_target.h"
+#include "apiserver/server.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "http/pki.h"
+#include "http/server.h"
 #include "kube/credentials.h"
 #include "kube/curl_transport.h"
 #include "kube/kubeconfig.h"
 #include "kv/open.h"
-#include "local/api/backend_proxy.h"
-#include "local/api/direct_transport.h"
-#include "local/api/proxy_target.h"
-#include "local/api/server.h"
-#include "local/http/pki.h"
-#include "local/http/server.h"
 #include "tests/support/kube_apiserver.h"
 #include "tests/support/temp_folder.h"
 
@@ -35,10 +35,10 @@ class InProcess final : public ApiUnderTest {
 
  private:
   std::unique_ptr<kv::Store> store_ = Must(kv::OpenStore("memory:"));
-  std::unique_ptr<local::BackendProxy> proxy_ = Must(local::BackendProxy::Start());
-  std::unique_ptr<local::ApiServer> server_ =
-      Must(local::ApiServer::Start({.store = store_.get(), .proxy = proxy_.get()}));
-  local::DirectTransport transport_{*server_, "test"};
+  std::unique_ptr<apiserver::BackendProxy> proxy_ = Must(apiserver::BackendProxy::Start());
+  std::unique_ptr<apiserver::ApiServer> server_ =
+      Must(apiserver::ApiServer::Start({.store = store_.get(), .proxy = proxy_.get()}));
+  apiserver::DirectTransport transport_{*server_, "test"};
 };
 
 // On a durable store, by the way that kubectl takes.
@@ -46,18 +46,18 @@ class Https final : public ApiUnderTest {
  public:
   Https() {
     const absl::Time now = Clock::System().Now();
-    const local::KeyPair authority = Must(local::MakeAuthority("test", now));
-    const local::KeyPair server = Must(local::MakeServerCertificate(authority, {"127.0.0.1"}, now));
-    http_ = Must(local::HttpServer::Start(
+    const http::KeyPair authority = Must(http::MakeAuthority("test", now));
+    const http::KeyPair server = Must(http::MakeServerCertificate(authority, {"127.0.0.1"}, now));
+    http_ = Must(http::Server::Start(
         {.certificate_pem = server.certificate_pem,
          .key_pem = server.key_pem,
          .client_ca_pem = authority.certificate_pem,
-         .relayed = local::IsProxyTarget},
-        [](std::string_view token) -> std::optional<local::Identity> {
-          if (!local::SameSecret(token, kToken)) return std::nullopt;
-          return local::Identity{.user = "admin", .groups = {}};
+         .relayed = apiserver::IsProxyTarget},
+        [](std::string_view token) -> std::optional<http::Identity> {
+          if (!http::SameSecret(token, kToken)) return std::nullopt;
+          return http::Identity{.user = "admin", .groups = {}};
         },
-        [this](local::ApiRequest request, std::unique_ptr<local::Responder> responder) {
+        [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
           server_->Handle(std::move(request), std::move(responder));
         }));
     kube::ClusterConfig config{.server = StrCat("https://127.0.0.1:", http_->port()),
@@ -70,10 +70,10 @@ class Https final : public ApiUnderTest {
  private:
   testing_support::TempFolder folder_;
   std::unique_ptr<kv::Store> store_ = Must(kv::OpenStore(StrCat("embedded:", folder_.path(), "/store")));
-  std::unique_ptr<local::BackendProxy> proxy_ = Must(local::BackendProxy::Start());
-  std::unique_ptr<local::ApiServer> server_ =
-      Must(local::ApiServer::Start({.store = store_.get(), .proxy = proxy_.get()}));
-  std::unique_ptr<local::HttpServer> http_;
+  std::unique_ptr<apiserver::BackendProxy> proxy_ = Must(apiserver::BackendProxy::Start());
+  std::unique_ptr<apiserver::ApiServer> server_ =
+      Must(apiserver::ApiServer::Start({.store = store_.get(), .proxy = proxy_.get()}));
+  std::unique_ptr<http::Server> http_;
   std::unique_ptr<kube::Transport> transport_;
 };
 

@@ -1,0 +1,22 @@
+#include "apiserver/patch/patch_error.h"
+
+#include <utility>
+
+#include "kube/error.h"
+
+namespace trainyard::apiserver {
+
+absl::Status BadPatch(std::string message) {
+  return kube::ToStatus(kube::ApiError{.code = 400, .reason = "BadRequest", .message = std::move(message)});
+}
+
+absl::Status UnfitPatch(std::string message) {
+  return kube::ToStatus(kube::ApiError{.code = 422, .reason = "Invalid", .message = std::move(message)});
+}
+
+absl::Status PatchTooLarge(std::string message) {
+  return kube::ToStatus(
+      kube::ApiError{.code = 413, .reason = "RequestEntityTooLarge", .message = std::move(message)});
+}
+
+}  // namespace trainyard::apiserver
