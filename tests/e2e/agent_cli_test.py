@@ -16,7 +16,7 @@ TRAINYARD = None
 def run(*args):
     """Runs trainyard agent to its end, without a token."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRAINYARD_")}
-    return subprocess.run([TRAINYARD, "agent", *args], capture_output=True, timeout=60, env=environment, check=False)
+    return subprocess.run([TRAINYARD, "agent", *args], capture_output=True, timeout=300, env=environment, check=False)
 
 
 class AgentCommand(unittest.TestCase):
@@ -41,7 +41,7 @@ class AgentCommand(unittest.TestCase):
             self.assertEqual(run("install", "--to", path).returncode, 0)
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o755)
             self.assertLess(os.stat(path).st_size, 3 << 20)
-            version = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=True).stdout
+            version = subprocess.run([path, "--version"], capture_output=True, timeout=300, check=True).stdout
             self.assertEqual(version, run("--version").stdout)
 
 

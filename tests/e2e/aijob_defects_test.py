@@ -374,7 +374,7 @@ class Defects(AiOperatorCase):
         self.assertIn("operator", commands)
         for command in sorted(commands):
             done = subprocess.run([self.cluster.trainyard, command, "--help"], capture_output=True, text=True, env=environment(),
-                                  timeout=30, check=False)
+                                  timeout=300, check=False)
             self.assertEqual((command, done.returncode), (command, 0), done.stderr)
 
     def test_17_what_is_logged_at_the_start_names_the_namespace(self):

@@ -248,9 +248,9 @@ class Life(AiJobCase):
         self.assertRegex(row.split()[4], r"^\d+[smh]")
         self.assertIn("its pod runs", self.kubectl("get", "aitj", "shown", "-o", "wide").stdout)
         self.open_gate("shown")
-        done = self.kubectl("wait", "--for=condition=Succeed", "--timeout=30s", "aitj/shown")
+        done = self.kubectl("wait", "--for=condition=Succeed", "--timeout=300s", "aitj/shown")
         self.assertEqual(done.stdout, "aitrainingjob.elasticdeeplearning.ai/shown condition met\n")
-        done = self.kubectl("wait", "--for=jsonpath={.status.phase}=Succeed", "--timeout=30s", "aitrainingjobs/shown")
+        done = self.kubectl("wait", "--for=jsonpath={.status.phase}=Succeed", "--timeout=300s", "aitrainingjobs/shown")
         self.await_told("shown", "Normal", "SuccessfulCreate", "made 1 pod and 1 service")
         self.await_told("shown", "Normal", "TrainingJobSucceed", "trainer-0 ended with 0")
         described = self.kubectl("describe", "aitj", "shown").stdout

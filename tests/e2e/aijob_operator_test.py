@@ -81,14 +81,14 @@ class CommandLine(AiOperatorCase):
                       ("--leader-elect-lease-duration", "inf")):
             with self.subTest(flags):
                 done = subprocess.run([self.cluster.trainyard, "operator", "--kubeconfig", self.cluster.kubeconfig, *flags],
-                                      capture_output=True, text=True, env=environment(), timeout=30, check=False)
+                                      capture_output=True, text=True, env=environment(), timeout=300, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
                 self.assertIn(flags[0].partition("=")[0], done.stderr)
         for flags, part in ((("--metrics-bind-address", "x"), "'x'"), (("--health-probe-bind-address", "300.1.1.1:80"), "300.1.1.1"),
                             (("--leader-elect", "--leader-elect-lease-duration", "1s"), "lease duration")):
             with self.subTest(flags):
                 done = subprocess.run([self.cluster.trainyard, "operator", "--kubeconfig", self.cluster.kubeconfig, *flags],
-                                      capture_output=True, text=True, env=environment(), timeout=30, check=False)
+                                      capture_output=True, text=True, env=environment(), timeout=300, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
                 self.assertIn(part, done.stderr)
 

@@ -11,7 +11,7 @@ import time
 import processes
 from wire import Wire
 
-PATIENCE = 120  # seconds until what must come is taken for lost
+PATIENCE = 300  # seconds until what must come is taken for lost
 
 
 def environment(**more):

@@ -44,7 +44,7 @@ class DashboardCase(unittest.TestCase):
         cls.address, _, cls.token = cls.url.removeprefix("http://").partition("/?token=")
 
     def ask(self, path, method="GET", **headers):
-        connection = http.client.HTTPConnection(self.address, timeout=30)
+        connection = http.client.HTTPConnection(self.address, timeout=300)
         self.addCleanup(connection.close)
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
@@ -104,7 +104,7 @@ class ServedTest(DashboardCase):
         self.assertEqual(answer.status, 404, body)
 
     def test_tells_of_changes_as_they_come(self):
-        connection = http.client.HTTPConnection(self.address, timeout=30)
+        connection = http.client.HTTPConnection(self.address, timeout=300)
         self.addCleanup(connection.close)
         connection.request("GET", "/api/stream", headers={"Cookie": self.cookie + self.token})
         stream = connection.getresponse()
@@ -126,7 +126,7 @@ class StartTest(unittest.TestCase):
 
     def up(self, *flags, **env):
         done = subprocess.run([cases.TRAINYARD, "up", "--detach", "--home", self.cluster.home, "--no-operator", *flags],
-                              capture_output=True, text=True, env=environment(**env), timeout=60, check=False)
+                              capture_output=True, text=True, env=environment(**env), timeout=300, check=False)
         self.addCleanup(self.cluster.down)
         return done
 
@@ -203,13 +203,13 @@ class StartTest(unittest.TestCase):
         self.assertNotEqual(self.port_of(urls[0]), self.port_of(urls[1]), "two of them are on one machine")
         for url in urls:
             self.assertTrue(url.startswith("http://127.0.0.1:"), url)
-            connection = http.client.HTTPConnection(url.removeprefix("http://").partition("/")[0], timeout=30)
+            connection = http.client.HTTPConnection(url.removeprefix("http://").partition("/")[0], timeout=300)
             self.addCleanup(connection.close)
             connection.request("GET", "/api/jobs", headers={"Authorization": "Bearer " + url.partition("token=")[2]})
             answer = connection.getresponse()
             self.assertEqual((answer.status, json.loads(answer.read())["jobs"]), (200, []))
         taken = subprocess.run([*operator, "--dashboard-address", "127.0.0.1:%d" % self.port_of(urls[0])], capture_output=True,
-                               text=True, env=environment(), timeout=60, check=False)
+                               text=True, env=environment(), timeout=300, check=False)
         self.assertEqual(taken.returncode, 1, taken.stderr)
 
 
@@ -300,7 +300,7 @@ class LiveJobTest(BrowserCase):
         images, labels = elastic_jobs.write_digits(self.data, "train", 2000, 1)
         done = subprocess.run([cases.TRAINYARD, "train", "--kubeconfig", self.cluster.kubeconfig, "--name", "watched", "--detach",
                                "--model", MODEL, "--training-data", images, "--training-data", labels, "--epochs", "100000",
-                               "--workers", "2"], capture_output=True, text=True, env=environment(), timeout=60, check=False)
+                               "--workers", "2"], capture_output=True, text=True, env=environment(), timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.open_browser()
         opened = self.next("opened")
@@ -333,7 +333,7 @@ class ManyJobsTest(BrowserCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        cls.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=300s")
         items = [{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "job-%04d" % i},
                   "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 4, "template": {"spec": {"containers": [
                       {"name": "tensorflow", "image": "none", "command": ["true"]}]}}}}}} for i in range(cls.count)]

@@ -53,7 +53,7 @@ def run(*args, env=None, **kwargs):
     """Runs trainyard to its end."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRAINYARD_")}
     environment.update(env or {})
-    return subprocess.run([TRAINYARD, "data", *args], capture_output=True, timeout=120, env=environment, check=False,
+    return subprocess.run([TRAINYARD, "data", *args], capture_output=True, timeout=300, env=environment, check=False,
                           stdin=subprocess.DEVNULL, **kwargs)
 
 
@@ -265,7 +265,7 @@ class Verify(Case):
     def test_shows_progress_on_a_terminal_only(self):
         path = self.make("a.csv", b"1,2,3,4\n" * (16 << 20))  # more than can be read in a tenth of a second
         controller, terminal = pty.openpty()
-        done = subprocess.run([TRAINYARD, "data", "verify", path], stdout=subprocess.PIPE, stderr=terminal, timeout=120,
+        done = subprocess.run([TRAINYARD, "data", "verify", path], stdout=subprocess.PIPE, stderr=terminal, timeout=300,
                               check=False)
         os.close(terminal)
         shown = os.read(controller, 1 << 16) if done.returncode == 0 else b""
@@ -393,7 +393,7 @@ class Convert(Case):
             while not self.hidden() and process.poll() is None:
                 pass
             process.send_signal(name)
-            _, message = process.communicate(timeout=60)
+            _, message = process.communicate(timeout=300)
             self.assertEqual(process.returncode, 1)
             self.assertEqual(message, b"trainyard data convert: it was interrupted: nothing is written\n")
             self.assertEqual(os.listdir(self.folder), ["large"])

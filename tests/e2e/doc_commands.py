@@ -36,7 +36,7 @@ import yaml
 
 import processes
 
-PATIENCE = 90  # seconds for one command
+PATIENCE = 300  # seconds for one command
 COMMENT = re.compile(r'<!-- run(?P<file> file)?(?: "(?P<selector>[^"]*)")?: (?P<verb>\w+):?(?P<rest>.*?)-->', re.S)
 UNITS = ("B", "KiB", "MiB", "GiB")
 OUR_KINDS = ("TFJob", "AITrainingJob")

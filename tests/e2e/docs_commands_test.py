@@ -54,7 +54,7 @@ class Scratch:
         """Ends what is left; whose clusters there are is known by their folders."""
         for folder, _, names in os.walk(self.folder):
             if "kubeconfig" in names:
-                subprocess.run([cases.TRAINYARD, "down", "--home", folder], capture_output=True, env=self.env, timeout=60, check=False)
+                subprocess.run([cases.TRAINYARD, "down", "--home", folder], capture_output=True, env=self.env, timeout=300, check=False)
         end = time.monotonic() + 5
         while (left := processes.with_argument(self.folder)) and time.monotonic() < end:
             time.sleep(0.05)

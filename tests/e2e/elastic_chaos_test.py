@@ -54,7 +54,7 @@ class Chaos(unittest.TestCase):
         done = subprocess.run([cases.TRAINYARD, "train", "--dry-run", "--name", "chaos", "--model", self.path("counting.py"),
                                "--param", "records=%d" % RECORDS, "--training-data", self.path("vectors.csv"), "--minibatch",
                                str(MINIBATCH), "--minibatches-per-task", "4", "--output", self.path("output"), *flags],
-                              capture_output=True, text=True, env=environment(), check=True, timeout=60)
+                              capture_output=True, text=True, env=environment(), check=True, timeout=300)
         with open(self.path("job.json"), "w") as file:
             file.write(json.loads(done.stdout.splitlines()[0])["data"]["job.json"])
 

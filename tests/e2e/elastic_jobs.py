@@ -89,14 +89,14 @@ class ElasticCase(unittest.TestCase):
     def command(self, verb, *flags):
         return [cases.TRAINYARD, verb, "--kubeconfig", self.cluster.kubeconfig, *map(str, flags)]
 
-    def run_job(self, verb, *flags, seconds=120):
+    def run_job(self, verb, *flags, seconds=300):
         return subprocess.run(self.command(verb, *flags), capture_output=True, text=True, env=environment(),
                               timeout=seconds, check=False)
 
     def run_here(self, *arguments):
         """A command that needs no cluster."""
         return subprocess.run([cases.TRAINYARD, *map(str, arguments)], capture_output=True, text=True, env=environment(),
-                              timeout=60, check=False)
+                              timeout=300, check=False)
 
     def complete(self, verb, *flags, **kwargs):
         """Runs it, and fails with all that it said unless it is complete."""

@@ -37,7 +37,7 @@ class Training(CountingCase):
                          [("worker", 0, "losses-worker-0")])
         self.assertRegex(progress["lastRestarts"][0]["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
         os.kill(self.pid("losses", "master", "losses-master"), signal.SIGKILL)
-        out, err = job.communicate(timeout=120)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
         self.assertIn("trained %d records, version %d" % (600 * RECORDS, 600 * RECORDS // 4), out)
         self.assertIn("1 restarts", out, "the master that came back knows of it")
@@ -56,7 +56,7 @@ class Training(CountingCase):
         self.cluster.kubectl("delete", "pod", "deleted-worker-1", "--wait=false")
         progress = self.await_progress("deleted", lambda p: p["restarts"] == 1, "a worker to be launched again")
         self.assertEqual(progress["lastRestarts"][0]["index"], 1)
-        out, err = job.communicate(timeout=120)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
         self.assert_each_record_used("deleted", 300)
 
@@ -64,7 +64,7 @@ class Training(CountingCase):
         job = self.start_job("train", *self.counting("ended", 100000), "--checkpoint-dir", self.path("ended-ckpt"))
         self.await_progress("ended", lambda p: p["version"] > 50, "training to begin")
         job.send_signal(signal.SIGINT)
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 1, out + err)
         self.assertIn("job ended was ended; its checkpoints stay", err)
         eventually(lambda: "ended" not in self.cluster.kubectl("get", "pods").stdout, "its pods to go")
@@ -91,7 +91,7 @@ class Training(CountingCase):
             self.assertGreater(int(rows[member][4]), 0, top)
             self.assertGreater(int(rows[member][5]), 0, top)
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=60)
+        job.communicate(timeout=300)
 
     def test_waits_for_several_gradients_and_for_none(self):
         self.complete("train", *self.counting("groups", 6), "--grads-to-wait", 5, "--workers", 3)
@@ -120,14 +120,14 @@ class Room(CountingCase):
         pods = eventually(lambda: self.cluster.get("pods", "-l", "trainyard.dev/elastic-job=grows")["items"], "pods")
         self.assertLessEqual(len([pod for pod in pods if pod["status"]["phase"] == "Running"]), 4)
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=60)
+        job.communicate(timeout=300)
 
     def test_is_waited_for_with_its_reason(self):
         job = self.start_job("train", *self.counting("large", 1), "--workers", 1, "--worker-cpu", 7)
         progress = self.await_progress("large", lambda p: "room" in p["waiting"], "the reason")
         self.assertRegex(progress["waiting"], r"room for worker 0: 0/1 nodes are available: .*cpu")
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=60)
+        job.communicate(timeout=300)
 
 
 class Digits(ElasticCase):

@@ -136,7 +136,7 @@ class ReadersCase(ElasticCase):
         self.await_progress(name, lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
 
     def assert_complete(self, job, name, epochs):
-        out, err = job.communicate(timeout=180)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
         self.assertIn("trained %d records" % (epochs * RECORDS), out)
         self.assertIn("1 restarts", out)
@@ -165,7 +165,7 @@ class Training(ReadersCase):
 
     def test_takes_names_that_are_relative_to_where_the_command_is_given(self):
         done = subprocess.run(self.command("train", *self.counting("relative", 2, "Rows", "numbers.db#numbers")),
-                              capture_output=True, text=True, env=environment(), timeout=120, check=False, cwd=self.folder)
+                              capture_output=True, text=True, env=environment(), timeout=300, check=False, cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_each_record_used("relative", 2)
 

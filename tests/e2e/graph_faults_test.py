@@ -167,7 +167,7 @@ class Chaos(GraphJobCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s",
+        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s",
                             "crd/aitrainingjobs.elasticdeeplearning.ai")
         cls.data = os.path.join(cls.folder, "counted.csv")
         np = graph_jobs.np

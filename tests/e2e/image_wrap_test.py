@@ -32,7 +32,7 @@ class ImageWrap(unittest.TestCase):
         return os.path.join(self.folder, *names)
 
     def run_here(self, *words, **kwargs):
-        return subprocess.run(list(words), capture_output=True, text=True, timeout=120, check=False, **{"env": self.env, **kwargs})
+        return subprocess.run(list(words), capture_output=True, text=True, timeout=300, check=False, **{"env": self.env, **kwargs})
 
     def wrap(self, *words, **kwargs):
         return self.run_here(cases.TRAINYARD, "image", "wrap", *words, **kwargs)

@@ -19,7 +19,7 @@ class InterruptionTest(ElasticCase):
 
     def state(self, job):
         done = subprocess.run([cases.TRAINYARD, "get", job, "--home", self.cluster.home], capture_output=True, text=True,
-                              env=environment(), check=False, timeout=60)
+                              env=environment(), check=False, timeout=300)
         return done.stdout.splitlines()[1].split()[1] if done.returncode == 0 else None
 
     def run_at_terminal(self, name):

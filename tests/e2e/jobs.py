@@ -70,7 +70,7 @@ class Watch(threading.Thread):
                 time.sleep(0.02)  # the server is away
 
     def follow(self):
-        connection = http.client.HTTPSConnection(self.wire.host, self.wire.port, timeout=60, context=self.wire.context())
+        connection = http.client.HTTPSConnection(self.wire.host, self.wire.port, timeout=300, context=self.wire.context())
         try:
             connection.request("GET", "%s?watch=true&resourceVersion=%s" % (self.path, self.resume),
                                headers={"Authorization": "Bearer " + self.wire.access["token"]})

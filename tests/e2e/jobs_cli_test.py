@@ -39,7 +39,7 @@ class JobsCase(unittest.TestCase):
 
     def do(self, *words, code=0, stdin=None, env=None):
         done = subprocess.run([cases.TRAINYARD, *words, "--home", self.cluster.home], input=stdin, capture_output=True,
-                              text=True, env=environment(**(env or {})), timeout=60, check=False)
+                              text=True, env=environment(**(env or {})), timeout=300, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
@@ -191,8 +191,8 @@ class LogsTest(JobsCase):
         self.await_why("steps", lambda page: page["restarts"] == 1 and page["state"] == "Running", "it runs again")
         with open(stop, "w"):
             pass
-        rest, _ = follow.communicate(timeout=60)
-        lines = "".join(seen) + rest
+        lines = "".join(seen) + follow.stdout.read()  # communicate() with a time-out drops lines that are buffered already
+        follow.wait()
         self.assertEqual(follow.returncode, 0)
         for member in ("trainer-0", "trainer-1"):
             self.assertIn("[%s] done" % member, lines)
@@ -246,7 +246,7 @@ class ChangingTest(JobsCase):
 class RunTest(JobsCase):
     def run_command(self, *words, code=0):
         done = subprocess.run([cases.TRAINYARD, "run", "--home", self.cluster.home, *words], capture_output=True, text=True,
-                              env=environment(), timeout=60, check=False)
+                              env=environment(), timeout=300, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 

@@ -30,7 +30,7 @@ class JsCase(ClusterCase):
 
     def passes(self, script):
         done = subprocess.run(self.command(script), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
-                              timeout=240, check=False)
+                              timeout=300, check=False)
         self.assertEqual(done.returncode, 0, "\n" + done.stdout)
         self.assertRegex(done.stdout, r"(?m)^(#|ℹ) pass [1-9]", "it says what it has tested")
 

@@ -26,7 +26,7 @@ def install(package):
         if not os.path.exists(stamp) or open(stamp, encoding="ascii").read() != package:
             done = subprocess.run(["npm", "install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund",
                                    "--prefix", folder, package],
-                                  capture_output=True, text=True, env=environment(), timeout=240, check=False)
+                                  capture_output=True, text=True, env=environment(), timeout=300, check=False)
             if done.returncode != 0:
                 raise unittest.SkipTest("SKIPPED: npm cannot install %s: %s" % (package, done.stderr.strip()[-500:]))
             with open(stamp, "w", encoding="ascii") as file:

@@ -185,7 +185,7 @@ class CustomResources(Case):
     def setUpClass(cls):
         super().setUpClass()
         cls.cluster.apply(WIDGETS)
-        cls.kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=30s")
+        cls.kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=300s")
 
     def test_are_shown_by_short_name_with_their_columns(self):
         self.cluster.apply(widget("shown", 3))
@@ -220,7 +220,7 @@ class CustomResources(Case):
     def test_go_with_their_definition(self):
         other = WIDGETS.replace("widget", "gadget").replace("Widget", "Gadget").replace("[wd]", "[gd]")
         self.cluster.apply(other)
-        self.kubectl("wait", "--for=condition=Established", "crd/gadgets.example.com", "--timeout=30s")
+        self.kubectl("wait", "--for=condition=Established", "crd/gadgets.example.com", "--timeout=300s")
         self.cluster.apply({**widget("one"), "kind": "Gadget"})
         self.kubectl("delete", "crd", "gadgets.example.com")
         self.assertNotEqual(self.kubectl("get", "gadgets", check=False).returncode, 0)
@@ -267,9 +267,9 @@ class Pods(Case):
     def test_wait_for_a_condition_and_for_deletion(self):
         # It takes its time to end: an old kubectl does not wait for what is gone already, but fails.
         self.cluster.apply(sh("awaited", "trap 'sleep 3; exit 0' TERM; while :; do sleep 0.1; done"))
-        self.kubectl("wait", "--for=condition=Ready", "pod/awaited", "--timeout=30s")
+        self.kubectl("wait", "--for=condition=Ready", "pod/awaited", "--timeout=300s")
         self.kubectl("delete", "pod", "awaited", "--wait=false")
-        self.kubectl("wait", "--for=delete", "pod/awaited", "--timeout=30s")
+        self.kubectl("wait", "--for=delete", "pod/awaited", "--timeout=300s")
 
     def test_that_do_not_fit_stay_pending_with_the_reason(self):
         big = sh("big", "sleep 1000")

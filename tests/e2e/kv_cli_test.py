@@ -21,7 +21,7 @@ def run(*args, stdin=b"", env=None, **kwargs):
     """Runs trainyard to its end."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRAINYARD_")}
     environment.update(env or {})
-    return subprocess.run([TRAINYARD, *args], input=stdin, capture_output=True, timeout=120,
+    return subprocess.run([TRAINYARD, *args], input=stdin, capture_output=True, timeout=300,
                           env=environment, check=False, **kwargs)
 
 
@@ -294,7 +294,7 @@ class BadInput(Case):
         self.ok("put", "k", "1")
         with open("/dev/full", "wb") as full:
             done = subprocess.run([TRAINYARD, "kv", "get", "k", "--store", self.store], stdout=full,
-                                  stderr=subprocess.PIPE, timeout=60, check=False)
+                                  stderr=subprocess.PIPE, timeout=300, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"cannot write to standard output: No space left on device", done.stderr)
 

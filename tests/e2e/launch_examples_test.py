@@ -71,7 +71,7 @@ class TheCheck(unittest.TestCase):
     def problems(self, config, **variables):
         env = environment(TF_CONFIG=config if isinstance(config, str) else json.dumps(config), **variables)
         done = subprocess.run([sys.executable, os.path.join(CHECK, "exec.py")], capture_output=True, text=True, env=env,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
         return done.stderr
 
@@ -194,7 +194,7 @@ class AllReduce(LaunchCase):
                          "--grace", "1h")
         self.await_logs("endless", "epoch 1 of 1000000:")
         job.send_signal(signal.SIGINT)
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 1, out + err)
         self.assertIn("task endless was ended", err)
         self.assertEqual(self.scripts("endless"), {})

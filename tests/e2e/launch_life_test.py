@@ -69,12 +69,18 @@ class ScriptCase(LaunchCase):
 
 class Life(ScriptCase):
     def test_runs_the_script_in_all_members_and_shows_their_output(self):
-        done = self.launch(*self.script("plain", "--worker-num", 3))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        job = self.start(*self.script("plain", "--worker-num", 3, what="wait"))
+        said = [job.stderr.readline()]
+        while "Running" not in said[-1]:
+            self.assertNotEqual(said[-1], "", "it has ended:\n" + "".join(said))
+            said.append(job.stderr.readline())
+        self.assertIn("task plain: Running: 3 members run", said[-1])
+        self.go("plain")
+        out = job.stdout.read()
+        self.assertEqual(job.wait(), 0, out)
         for index in range(3):
-            self.assertIn("[worker-%d] hello from worker-%d-1\n" % (index, index), done.stdout)
-            self.assertIn("[worker-%d] bye from worker-%d-1\n" % (index, index), done.stdout)
-        self.assertIn("task plain: Running: 3 members run", done.stderr)
+            self.assertIn("[worker-%d] hello from worker-%d-1\n" % (index, index), out)
+            self.assertIn("[worker-%d] bye from worker-%d-1\n" % (index, index), out)
         self.assertEqual(self.runs("plain"), {"worker-%d-1" % index: 1 for index in range(3)})
         pods = self.cluster.kubectl("get", "pods", "-l", "trainyard.dev/launch-task=plain", "--no-headers").stdout
         self.assertEqual(len(pods.splitlines()), 3)
@@ -134,7 +140,7 @@ class Life(ScriptCase):
         job = self.start(*self.script("ctrl-c", "--grace", "1s", what="wait"))
         self.await_task("ctrl-c", lambda task: task["phase"] == "Running", "it to run")
         job.send_signal(signal.SIGINT)
-        out, err = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 1, out + err)
         self.assertIn("task ctrl-c was ended: it was cancelled", err)
 
@@ -150,7 +156,7 @@ class Losses(ScriptCase):
         os.kill(self.pids("scripts", "worker-2")[0], signal.SIGKILL)
         self.await_runs("scripts", ["worker-%d-2" % index for index in range(4)])
         self.go("scripts")
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
         self.assertIn("worker-2 was killed by signal 9 (SIGKILL); restart 1 of 3", err)
         self.assertEqual(set(self.runs("scripts").values()), {1})
@@ -163,7 +169,7 @@ class Losses(ScriptCase):
         self.cluster.kubectl("delete", "pod", "pods-worker-1", "--wait=false")
         self.await_runs("pods", ["worker-0-2", "worker-1-2"])
         self.go("pods")
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
         self.assertEqual(self.task("pods")["members"][1]["pod"], "pods-worker-1-r1")
         self.assertEqual(set(self.runs("pods").values()), {1})
@@ -203,7 +209,7 @@ class Launcher(ScriptCase):
         for name in names:
             def ended():
                 done = subprocess.run([cases.TRAINYARD, "launch", "status", name, "-o", "json", "--master",
-                                       "http://127.0.0.1:%d" % self.listen], capture_output=True, text=True, timeout=30, check=False)
+                                       "http://127.0.0.1:%d" % self.listen], capture_output=True, text=True, timeout=300, check=False)
                 task = json.loads(done.stdout) if done.returncode == 0 else {"phase": ""}
                 return task if task["phase"] in ("Succeeded", "Failed") else None
             task = eventually(ended, name + " to end")
@@ -255,7 +261,7 @@ class OverHttp(ScriptCase):
         if token:
             request.add_header("Authorization", "Bearer " + token)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -316,7 +322,7 @@ class OverHttp(ScriptCase):
     def test_takes_the_query_of_the_first_launcher(self):
         query = "http://127.0.0.1:%d/create?strategy=AllReduce&n_worker=2&n_ps=0&img=%s&name=seed" % (self.listen, self.image)
         done = subprocess.run(["curl", "-s", "-H", "Authorization: Bearer t0ken", query], capture_output=True, text=True, check=True,
-                              timeout=30)
+                              timeout=300)
         self.assertEqual(json.loads(done.stdout), {"name": "seed", "phase": "Pending"})
         self.assertEqual(json.loads(self.call("GET", "/tasks/seed")[1])["spec"]["workers"], 2)
         self.assertEqual(self.call("GET", "/create?n_worker=many&name=y")[0], 400)

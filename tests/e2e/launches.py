@@ -43,7 +43,7 @@ class LaunchCase(unittest.TestCase):
     def command(self, *flags):
         return [cases.TRAINYARD, "launch", "--home", self.cluster.home, *map(str, flags)]
 
-    def launch(self, *flags, seconds=120):
+    def launch(self, *flags, seconds=300):
         return subprocess.run(self.command(*flags), capture_output=True, text=True, env=environment(), timeout=seconds,
                               check=False)
 
@@ -60,7 +60,7 @@ class LaunchCase(unittest.TestCase):
         self.addCleanup(job.kill)
         return job
 
-    def finish(self, job, seconds=120):
+    def finish(self, job, seconds=300):
         """What a started one said in the end; fails with it unless the task succeeds."""
         out, err = job.communicate(timeout=seconds)
         self.assertEqual(job.returncode, 0, out + err)

@@ -168,7 +168,7 @@ class OrdinaryUser(unittest.TestCase):
 
         def run(*args, **kwargs):
             return subprocess.run(args, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], cwd=home, text=True,
-                                  env=environment(HOME=home, KUBECONFIG=home + "/kubeconfig"), capture_output=True, timeout=60,
+                                  env=environment(HOME=home, KUBECONFIG=home + "/kubeconfig"), capture_output=True, timeout=300,
                                   check=False, **kwargs)
         self.addCleanup(run, binary, "down", "--home", home)
         up = run(binary, "up", "--detach", "--home", home)

@@ -250,7 +250,7 @@ class Dynamic(PythonCase):
         version = self.maps.get(namespace=self.namespace).metadata.resourceVersion
         self.maps.create(body=self.body("seen"), namespace=self.namespace)
         for event in self.maps.watch(namespace=self.namespace, field_selector="metadata.name=seen", resource_version=version,
-                                     timeout=30):
+                                     timeout=300):
             self.assertEqual((event["type"], event["object"].metadata.name), ("ADDED", "seen"))
             break
 

@@ -215,7 +215,7 @@ class Down(PodCase):
         eventually(lambda: self.running("hider") and self.running("deaf") and len(self.marked()) >= 5, "its processes")
         done = self.cluster.down()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.cluster.process.wait(timeout=30)
+        self.cluster.process.wait(timeout=300)
         self.assert_nothing_is_left()
 
     def test_ends_what_a_killed_cluster_has_left(self):
@@ -229,7 +229,7 @@ class Down(PodCase):
     def test_keeps_the_objects(self):
         self.api.create_namespaced_config_map(self.namespace, config_map("kept", a="1"))
         self.assertEqual(self.cluster.down().returncode, 0)
-        self.cluster.process.wait(timeout=30)
+        self.cluster.process.wait(timeout=300)
         self.cluster.start()
         self.assertEqual(self.core().read_namespaced_config_map("kept", self.namespace).data, {"a": "1"})
 

@@ -72,7 +72,7 @@ class Home(ClusterCase):
         with tempfile.TemporaryDirectory(prefix="trainyard-e2e.") as parent:
             home = os.path.join(parent, "made")
             done = subprocess.run([cases.TRAINYARD, "up", "--detach", "--home", home], capture_output=True, text=True,
-                                  env=environment(), timeout=60, check=False)
+                                  env=environment(), timeout=300, check=False)
             try:
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(mode(home), 0o700)
@@ -89,14 +89,14 @@ class Home(ClusterCase):
         with tempfile.TemporaryDirectory(prefix="trainyard-e2e.") as home:
             os.chmod(home, 0o777)
             done = subprocess.run([cases.TRAINYARD, "up", "--home", home], capture_output=True, text=True, env=environment(),
-                                  timeout=60, check=False)
+                                  timeout=300, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("can be written by others", done.stderr)
             self.assertEqual(os.listdir(home), [])
 
     def test_a_second_cluster_on_the_same_home_is_refused(self):
         done = subprocess.run([cases.TRAINYARD, "up", "--home", self.cluster.home], capture_output=True, text=True,
-                              env=environment(), timeout=60, check=False)
+                              env=environment(), timeout=300, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("process %d" % self.cluster.process.pid, done.stderr)
         self.cluster.kubectl("get", "namespaces")

@@ -153,7 +153,7 @@ class Nodes(JobCase):
     def test_that_are_drained_lose_their_pods_to_others_and_that_does_not_count(self):
         pods = self.submit_on("node-1", tfjob("drained", {"Worker": role(self.behind("drained"), 2, "ExitCode")}, backoffLimit=0),
                               "worker-0", "worker-1")
-        self.cluster.kubectl("drain", "node-1", "--timeout=30s")
+        self.cluster.kubectl("drain", "node-1", "--timeout=300s")
         self.addCleanup(self.node, "uncordon", "node-1")
         for which, pod in pods.items():
             self.assertNotEqual(self.await_another("drained", which, pod)["spec"]["nodeName"], "node-1")

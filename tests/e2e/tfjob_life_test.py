@@ -187,7 +187,7 @@ class Conditions(JobCase):
 
     def test_are_told_by_kubectl_wait(self):
         self.submit(tfjob("waited", {"Worker": role("exit 0")}))
-        done = self.kubectl("wait", "--for=condition=Succeeded", "--timeout=30s", "tfjob/waited")
+        done = self.kubectl("wait", "--for=condition=Succeeded", "--timeout=300s", "tfjob/waited")
         self.assertEqual(done.stdout, "tfjob.kubeflow.org/waited condition met\n")
 
     def test_stay_true_with_their_counters_after_the_end_whatever_is_cleaned(self):

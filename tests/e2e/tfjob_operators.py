@@ -52,7 +52,7 @@ class OperatorProcess:
         """As a cluster ends it; (its exit code, the seconds that it took)."""
         begin = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=300)
         return code, time.monotonic() - begin
 
     def ask(self, path, method="GET"):
@@ -97,7 +97,7 @@ class OperatorCase(JobCase):
     @classmethod
     def prepare(cls):
         cls.cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/tfjobs.kubeflow.org",
+        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s", "crd/tfjobs.kubeflow.org",
                             "crd/aitrainingjobs.elasticdeeplearning.ai")
 
     def operator(self, *flags):

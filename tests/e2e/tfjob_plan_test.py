@@ -21,7 +21,7 @@ EXAMPLES = os.path.join(ROOT, "examples", "tfjob")
 def run(*args, stdin=None):
     """trainyard, with no cluster that it could find by itself."""
     with tempfile.TemporaryDirectory(prefix="trainyard-e2e.") as home:
-        return subprocess.run([cases.TRAINYARD, *args], input=stdin, capture_output=True, text=True, timeout=60, check=False,
+        return subprocess.run([cases.TRAINYARD, *args], input=stdin, capture_output=True, text=True, timeout=300, check=False,
                               env=environment(HOME=home))
 
 
