@@ -16,8 +16,8 @@ TEST(ParsePodName, FindsTheSeatThatANameWasMadeFor) {
       EXPECT_EQ(seat->index, 12);
     }
   }
-  for (const char* name : {"", "a-b", "a-b-", "a-b-worker", "a-b-worker-", "a-b-worker-01",
-                           "a-b--1", "x-worker-1", "a-b-worker-1-0a1b2"}) {
+  for (const char* name : {"", "a-b", "a-b-", "a-b-worker", "a-b-worker-", "a-b-worker-01", "a-b--1",
+                           "x-worker-1", "a-b-worker-1-0a1b2"}) {
     EXPECT_FALSE(ParsePodName(plain, name)) << name;
   }
   EXPECT_FALSE(ParsePodName(with_uid, "a-b-worker-1")) << "of another job";
