@@ -16,6 +16,7 @@ struct Blame {
   std::string cause;  // "worker-1 exited 137 on node-2"; empty: nothing has happened since the last plan
   std::string role;   // its name
   bool counts = true;
+  bool in_place = false;              // the kubelet has started it again
   std::optional<std::int64_t> limit;  // of restarts
   std::int64_t restarts = 0;          // of those that the limit is about, with this one
 };

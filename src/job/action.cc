@@ -21,14 +21,17 @@ std::string PrintOne(const StopPod& action) { return StrCat("stop pod ", action.
 std::string PrintOne(const WriteMembers& action) {
   return StrCat("tell the members of each other: epoch ", action.epoch);
 }
-std::string PrintOne(const DeleteMembers& action) {
-  return StrCat("delete the list of members: ", action.why);
+std::string PrintOne(const WriteConfig&) { return "write the configuration that pods mount"; }
+std::string PrintOne(const DeleteConfigMap& action) {
+  return StrCat("delete configmap ", action.name, ": ", action.why);
 }
 std::string PrintOne(const DeleteService& action) {
   return StrCat("delete service ", action.name, ": ", action.why);
 }
 std::string PrintOne(const AdoptPod& action) { return StrCat("adopt pod ", action.name); }
 std::string PrintOne(const AdoptService& action) { return StrCat("adopt service ", action.name); }
+std::string PrintOne(const RelabelPod& action) { return StrCat("relabel pod ", action.name); }
+std::string PrintOne(const RepairService& action) { return StrCat("repair service ", action.name); }
 std::string PrintOne(const DeleteJob& action) { return StrCat("delete the job: ", action.why); }
 
 }  // namespace

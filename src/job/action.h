@@ -60,6 +60,24 @@ struct AdoptService {
   bool operator==(const AdoptService&) const = default;
 };
 
+// Gives a pod the labels that it was made with.
+struct RelabelPod {
+  std::string name;
+  std::string uid;
+  std::string role;
+  int index = 0;
+  bool operator==(const RelabelPod&) const = default;
+};
+
+// Gives a service the labels, the selector and the ports that it was made with.
+struct RepairService {
+  std::string name;
+  std::string uid;
+  std::string role;
+  int index = 0;
+  bool operator==(const RepairService&) const = default;
+};
+
 // What members read of each other.
 struct WriteMembers {
   std::int64_t epoch = 0;
@@ -67,10 +85,16 @@ struct WriteMembers {
   std::string version;  // that is written over; empty: there is none yet
   bool operator==(const WriteMembers&) const = default;
 };
-struct DeleteMembers {
+// The configuration that pods mount, which is made from the job's spec.
+struct WriteConfig {
+  std::string version;  // as above
+  bool operator==(const WriteConfig&) const = default;
+};
+struct DeleteConfigMap {
+  std::string name;
   std::string uid;
   std::string why;
-  bool operator==(const DeleteMembers&) const = default;
+  bool operator==(const DeleteConfigMap&) const = default;
 };
 
 struct DeleteJob {
@@ -78,8 +102,9 @@ struct DeleteJob {
   bool operator==(const DeleteJob&) const = default;
 };
 
-using Action = std::variant<WriteMembers, CreateService, CreatePod, StopPod, DeletePod, DeleteService,
-                            DeleteMembers, AdoptPod, AdoptService, DeleteJob>;
+using Action =
+    std::variant<WriteMembers, WriteConfig, CreateService, CreatePod, StopPod, DeletePod, DeleteService,
+                 DeleteConfigMap, AdoptPod, AdoptService, RelabelPod, RepairService, DeleteJob>;
 
 // "create pod worker-1 (attempt 2): it is missing".
 std::string Print(const Action& action);

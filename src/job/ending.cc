@@ -61,9 +61,10 @@ void CleanUp(PlanBuilder& builder, const std::string& why) {
   }
   if (spec.clean == CleanPolicy::kNone) return;
   for (const ServiceView& service : builder.view().services) builder.Delete(service, why);
-  const auto& members = builder.view().members;
-  if (members && members->owned && !members->leaving)
-    builder.Do(DeleteMembers{.uid = members->uid, .why = why});
+  for (const auto& config_map : {builder.view().members, builder.view().config}) {
+    if (config_map && config_map->owned && !config_map->leaving)
+      builder.Do(DeleteConfigMap{.name = config_map->name, .uid = config_map->uid, .why = why});
+  }
 }
 
 // Pods that have not come to what they are to come to.

@@ -44,6 +44,7 @@ struct RoleSpec {
   int least = 0;
   int most = 0;              // least and most: only of a role that is kManual or kAuto
   bool accelerated = false;  // its pods ask for accelerators
+  std::vector<int> ports;    // of its services
   bool operator==(const RoleSpec&) const = default;
 };
 
@@ -76,6 +77,8 @@ struct JobSpec {
   std::optional<std::int64_t> restart_limit;  // of all pods and containers together
   bool suspend = false;
   bool fault_tolerant = false;  // members may join and leave while the others go on
+  // What pods are told of each other does not fit their environment: they mount it as files.
+  bool config_in_file = false;
   std::optional<AskedEnd> asked;
   bool operator==(const JobSpec&) const = default;
 

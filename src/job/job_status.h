@@ -85,7 +85,7 @@ struct RoleStatus {
   // one with a lower number is known to be of the past.
   std::map<int, int> attempts;
   std::int64_t restarts = 0;     // of containers and pods, as far as they count
-  std::int64_t settled = 0;      // those of them that no present pod tells of
+  std::map<int, int> seen;       // restarts of the containers of an index's present pod that were looked at
   std::int64_t disruptions = 0;  // pods made again through no fault of their own; these do not count
   std::string last_cause;
   std::optional<absl::Time> last_time;

@@ -132,6 +132,7 @@ class World {
   // It ends, and the kubelet starts it again.
   void Restart(PodView& pod, int exit_code) const {
     ++pod.restarts;
+    pod.restarted_after_success = exit_code == 0;
     pod.main_succeeded |= exit_code == 0;
     if (exit_code != 0) pod.end = ContainerEnd{.exit_code = exit_code, .reason = "Error", .at = now};
   }
@@ -191,9 +192,20 @@ class World {
   void Do(const WriteMembers& write) {
     lost_epochs |= view.members && write.epoch <= epoch;
     epoch = write.epoch;
-    view.members = MembersView{.uid = "members", .version = std::to_string(++made), .text = write.text};
+    view.members = ConfigMapView{
+        .name = "members", .uid = "members", .version = std::to_string(++made), .text = write.text};
   }
-  void Do(const DeleteMembers&) { view.members.reset(); }
+  void Do(const WriteConfig&) {
+    view.config = ConfigMapView{
+        .name = "config", .uid = "config", .version = std::to_string(++made), .text = view.wanted_config};
+  }
+  void Do(const DeleteConfigMap& remove) { (remove.name == "config" ? view.config : view.members).reset(); }
+  void Do(const RelabelPod& relabel) {
+    std::ranges::find(view.pods, relabel.name, &PodView::name)->mislabelled = false;
+  }
+  void Do(const RepairService& repair) {
+    std::ranges::find(view.services, repair.name, &ServiceView::name)->altered = false;
+  }
   void Do(const AdoptPod& adopt) {
     for (PodView& pod : view.pods) pod.owned |= pod.uid == adopt.uid;
   }

@@ -51,16 +51,19 @@ struct PodView {
   bool main_failed = false;
   std::optional<ContainerEnd> end;  // the last end of a container, other than with 0; the main one's first
   std::int64_t restarts = 0;        // of its containers, by the kubelet
-  std::string reason;               // of the pod: "Evicted"
-  std::string waits;                // why it does not run yet: "ImagePullBackOff"
-  std::string creation_error;       // why its containers cannot be made: "ErrImagePull: no such image"
-  std::string accelerator_trouble;  // what has happened to its node's accelerators; empty: nothing
+  bool restarted_after_success = false;  // the last of those followed an end with 0
+  std::optional<absl::Time> resumes;     // when the kubelet starts a container again that it holds back
+  std::string reason;                    // of the pod: "Evicted"
+  std::string waits;                     // why it does not run yet: "ImagePullBackOff"
+  std::string creation_error;            // why its containers cannot be made: "ErrImagePull: no such image"
+  std::string accelerator_trouble;       // what has happened to its node's accelerators; empty: nothing
   std::optional<absl::Time> accelerator_since;  // since when it seems so; nothing: it is certain
   std::vector<std::string> avoids;              // nodes that it was kept off when it was made
   bool disrupted = false;                       // something other than itself ended it, or is about to
   absl::Time since = absl::InfinitePast();      // when it last changed its phase, as far as is known
   std::optional<Deletion> deletion;
-  bool stopped = false;  // it was told to end, and its object to stay
+  bool stopped = false;      // it was told to end, and its object to stay
+  bool mislabelled = false;  // its labels do not say which pod of the job it is
   std::string node;
   NodeHealth node_health = NodeHealth::kUnknown;
   std::optional<absl::Time> node_since;  // since when the node is as it is
@@ -78,17 +81,19 @@ struct ServiceView {
   int index = 0;
   bool owned = true;
   bool leaving = false;
+  bool altered = false;  // its labels, selector or ports are not those that it was made with
   bool operator==(const ServiceView&) const = default;
 };
 
-// The object that tells members of each other.
-struct MembersView {
+// A ConfigMap of the job: who its members are, or the configuration that its pods mount.
+struct ConfigMapView {
+  std::string name;
   std::string uid;
   std::string version;
-  std::string text;
+  std::string text;  // of members: as it is; of the configuration: its fingerprint
   bool owned = true;
   bool leaving = false;
-  bool operator==(const MembersView&) const = default;
+  bool operator==(const ConfigMapView&) const = default;
 };
 
 // What is known of nodes and what is known of pods may be behind each other for so long.
@@ -116,7 +121,9 @@ struct JobView {
   JobStatus status;
   std::vector<PodView> pods;
   std::vector<ServiceView> services;
-  std::optional<MembersView> members;
+  std::optional<ConfigMapView> members;
+  std::optional<ConfigMapView> config;
+  std::string wanted_config;             // the fingerprint that `config` is to have; empty: pods mount none
   std::string trouble;                   // why something could not be made just now
   std::vector<std::string> avoid_nodes;  // whose accelerators have failed
   std::map<std::string, int> targets;    // how many pods the autoscaler wants roles to have, by name

@@ -1,6 +1,7 @@
 // What the objects of a job are called.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,12 @@ struct NameRule {
 
 // "<job>-<role>-<index>", or "<job>-<role>-<index>-<suffix>": of the pod and of its service.
 std::string PodName(const NameRule& rule, std::string_view role, int index);
+// Whose name it is; nothing: no pod of the job is called so.
+struct SeatName {
+  std::string role;
+  int index = 0;
+};
+std::optional<SeatName> ParsePodName(const NameRule& rule, std::string_view name);
 // The longest of the names that a role of so many replicas has.
 std::size_t LongestPodName(const NameRule& rule, std::string_view role, int replicas);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <variant>
 
 #include "base/text.h"
 #include "job/account.h"
@@ -72,6 +73,7 @@ class Planner : private PlanBuilder {
     if (CheckDeadline() || CheckTimeLimit()) return;
     judge_.JudgeAll();
     if (CheckFailure()) return;
+    PlanConfig();
     if (!account_.failure.message.empty()) Tell(true, Reason("PodFailed"), account_.failure.message);
     Recount();
     if (view().spec.telling == Telling::kByPhase) {
@@ -150,6 +152,7 @@ class Planner : private PlanBuilder {
       known.given_up.Truncate(replicas);
       known.attempts.erase(known.attempts.lower_bound(replicas), known.attempts.end());
       known.stuck.erase(known.stuck.lower_bound(replicas), known.stuck.end());
+      known.seen.erase(known.seen.lower_bound(replicas), known.seen.end());
     }
   }
 
@@ -267,34 +270,41 @@ class Planner : private PlanBuilder {
     }
   }
 
-  // The kubelet's restarts are known only as numbers of present pods; what they were when a pod went away is
-  // kept, so that the sum never falls.
+  // The kubelet's restarts are known only as numbers of present pods; how many of them were looked at is
+  // kept, so that each counts once. A restart after an end with 0 does not count: nothing has failed.
   void CountRestartsOfContainers() {
     for (std::size_t i = 0; i < view().spec.roles.size(); ++i) {
       const RoleSpec& role = view().spec.roles[i];
       RoleStatus& known = StatusOf(role);
-      std::int64_t present = 0;
       const PodView* last = nullptr;  // that was started again
-      for (const Seat& seat : account_.seats.roles[i]) {
-        const PodView* pod = seat.pod;
-        if (pod == nullptr || pod->restarts == 0) continue;
-        if (pod->attempt < known.AttemptOf(pod->index)) continue;
+      for (std::size_t index = 0; index < account_.seats.roles[i].size(); ++index) {
+        const PodView* pod = account_.seats.roles[i][index].pod;
+        const int place = static_cast<int>(index);
+        if (pod == nullptr || pod->restarts == 0 || pod->attempt < known.AttemptOf(place)) {
+          known.seen.erase(place);
+          continue;
+        }
         // What a pod does that has completed and was started again does not matter.
-        const bool again = known.completed.Contains(pod->index) && pod->phase != Phase::kSucceeded;
-        if (again && (WasCompleted(role, pod->index) || !pod->end)) continue;
-        present += pod->restarts;
+        const bool again = known.completed.Contains(place) && pod->phase != Phase::kSucceeded;
+        if (again && (WasCompleted(role, place) || !pod->end)) continue;
+        const int restarts = static_cast<int>(std::min<std::int64_t>(pod->restarts, kMostAttempts));
+        const int before = std::exchange(known.seen[place], restarts);
+        const int news = restarts < before ? restarts : restarts - before;  // fewer: it is another pod
+        if (news == 0) continue;
+        if (!pod->restarted_after_success) known.restarts += news;
         if (last == nullptr || LastEnd(*last) < LastEnd(*pod)) last = pod;
       }
-      const std::int64_t before = known.restarts;
-      known.settled = std::max(known.settled, known.restarts - present);
-      known.restarts = known.settled + present;
-      if (known.restarts == before || last == nullptr) continue;
-      const std::string how = last->end ? DescribeFailure(*last, {.cause = FailureCause::kProgram})
-                                        : "ended with 0 and was started again";
-      judge_.Blame(role, StrCat(ShortName(role.slug, last->index), " ", how), true);
-      account_.restarted_by_kubelet = true;
-      plan().restarts.push_back({.role = role.name, .cause = "Container"});
+      if (last != nullptr) TellRestartOfContainer(role, *last);
     }
+  }
+  void TellRestartOfContainer(const RoleSpec& role, const PodView& pod) {
+    const std::string how = pod.end && !pod.restarted_after_success
+                                ? DescribeFailure(pod, {.cause = FailureCause::kProgram})
+                                : "ended with 0 and was started again";
+    judge_.Blame(role, StrCat(ShortName(role.slug, pod.index), " ", how), !pod.restarted_after_success);
+    account_.blame.in_place = true;
+    account_.restarted_by_kubelet = true;
+    plan().restarts.push_back({.role = role.name, .cause = "Container"});
   }
   bool WasCompleted(const RoleSpec& role, int index) const {
     const auto before = view().status.roles.find(role.name);
@@ -308,6 +318,17 @@ class Planner : private PlanBuilder {
     if (!view().invalid.empty()) return;  // it has no roles to count by
     if (view().spec.telling == Telling::kByState) return CountByState(*this, account_);
     if (!account_.fates.empty()) CountByPhase(*this, account_);
+  }
+
+  // Pods mount it, so it is there before any of them is made.
+  void PlanConfig() {
+    const std::optional<ConfigMapView>& config = view().config;
+    if (view().wanted_config.empty()) return;
+    if (config && !config->leaving && config->text == view().wanted_config) return;
+    std::erase_if(plan().actions, [](const Action& action) {
+      return std::holds_alternative<CreatePod>(action) || std::holds_alternative<CreateService>(action);
+    });
+    if (!config || !config->leaving) Do(WriteConfig{.version = config ? config->version : ""});
   }
 
   // The members are made known under an epoch that is stored first, so that no epoch ever means two things.

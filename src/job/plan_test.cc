@@ -215,6 +215,85 @@ TEST(PlanJob, CountsRestartsOfContainersAndPodsTogether) {
             "worker-0 exited 1 (Error) on node-1; no restart is left: backoffLimit is 3");
 }
 
+TEST(PlanJob, DoesNotCountRestartsAfterAnEndWith0) {
+  JobView job = Job(
+      {Role("Worker", 1, RestartPolicy::kNever, EndPolicy::kRank0), Role("PS", 2, RestartPolicy::kAlways)});
+  job.spec.restart_limit = 1;
+  World world = Running(std::move(job));
+  for (int i = 0; i < 3; ++i) {
+    world.Restart(*world.Find("ps", 0), 0);
+    world.Settle();
+  }
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  EXPECT_EQ(world.view.status.CountRestarts(), 0);
+  EXPECT_EQ(world.view.status.Find(State::kRestarting)->message,
+            "ps-0 ended with 0 and was started again; that does not count");
+  world.Restart(*world.Find("ps", 0), 1);
+  world.Settle();
+  EXPECT_EQ(world.view.status.CountRestarts(), 1) << "this one failed";
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  world.Restart(*world.Find("ps", 1), 1);
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kFailed);
+}
+
+TEST(PlanJob, SaysUntilWhenAPodWaitsAfterAFailure) {
+  World world = Running(Workers(1, RestartPolicy::kExitCode));
+  for (int i = 0; i < 2; ++i) {
+    world.End(*world.Find("worker", 0), 137);
+    world.Settle();
+    if (i == 0) world.RunAll();
+    if (i == 0) world.Settle();
+  }
+  EXPECT_EQ(StateOf(world.view.status), State::kRestarting);
+  EXPECT_EQ(MessageOf(world.view.status),
+            "worker-0 exited 137 (Error) on node-1; restart 2; waiting until 22:13:31 UTC");
+  EXPECT_EQ(world.Settle(), 0) << "the same is said once";
+  world.Pass(absl::Seconds(10));
+  world.Settle();
+  EXPECT_EQ(MessageOf(world.view.status), "worker-0 exited 137 (Error) on node-1; restart 2");
+}
+
+TEST(PlanJob, SaysUntilWhenTheKubeletHoldsAContainerBack) {
+  World world = Running(Workers(1, RestartPolicy::kOnFailure));
+  PodView& pod = *world.Find("worker", 0);
+  world.Restart(pod, 1);
+  pod.main_runs = false;
+  pod.waits = "CrashLoopBackOff";
+  pod.resumes = world.now + absl::Seconds(20);
+  world.Settle();
+  EXPECT_EQ(MessageOf(world.view.status),
+            "worker-0 exited 1 (Error) on node-1; restart 1; waiting until 22:13:41 UTC");
+}
+
+// ---- what somebody has changed
+
+TEST(PlanJob, RepairsLabelsOfPodsAndWhatServicesSelect) {
+  World world = Running(Workers(2, RestartPolicy::kAlways));
+  world.Find("worker", 1)->mislabelled = true;
+  world.view.services[0].altered = true;
+  EXPECT_THAT(Show(world.Step()), ElementsAre("repair service " + world.view.services[0].name,
+                                              "relabel pod " + world.Find("worker", 1)->name));
+  EXPECT_EQ(world.Settle(), 0);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+}
+
+TEST(PlanJob, WritesTheConfigurationBeforeThePodsThatMountItAndAgainWhenItChanges) {
+  JobView job = Workers(2, RestartPolicy::kAlways);
+  job.wanted_config = "one";
+  World world(std::move(job));
+  EXPECT_THAT(Show(world.Step()), ElementsAre("write the configuration that pods mount"));
+  world.Settle();
+  EXPECT_EQ(world.view.pods.size(), 2U);
+  world.RunAll();
+  world.view.wanted_config = "two";
+  EXPECT_THAT(Show(world.Step()), ElementsAre("write the configuration that pods mount"));
+  world.End(*world.Find("worker", 0), 0);
+  world.Settle();
+  EXPECT_EQ(StateOf(world.view.status), State::kSucceeded);
+  EXPECT_FALSE(world.view.config) << "it goes with the services";
+}
+
 TEST(PlanJob, CountsFailuresThatAreSeenOnlyTogetherWithTheSuccess) {
   World world = Running(Workers(1, RestartPolicy::kOnFailure));
   world.Restart(*world.Find("worker", 0), 3);

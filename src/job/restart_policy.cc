@@ -19,6 +19,7 @@ constexpr absl::Duration kLongRunUntilDisrupted = absl::Seconds(10);
 constexpr std::array<std::string_view, 8> kDisruptions = {"Evicted",      "Preempted",  "Preempting",
                                                           "NodeShutdown", "Shutdown",   "Terminated",
                                                           "NodeLost",     "NodeFailure"};
+constexpr std::array<std::string_view, 3> kShutdowns = {"NodeShutdown", "Shutdown", "Terminated"};
 constexpr std::array<std::string_view, 3> kRejections = {"NodeAffinity", "UnexpectedAdmissionError",
                                                          "TopologyAffinityError"};
 
@@ -79,6 +80,7 @@ PodFailure ClassifyFailure(const PodView& pod) {
   }
   if (pod.disrupted || Has(kDisruptions, pod.reason)) {
     failure.cause = FailureCause::kDisruption;
+    failure.shutdown = Has(kShutdowns, pod.reason);
   } else if (pod.reason.starts_with("OutOf") || Has(kRejections, pod.reason)) {
     failure.cause = FailureCause::kRejected;
   } else if (pod.reason == "DeadlineExceeded") {
@@ -129,7 +131,7 @@ RestartDecision DecideRestart(const RestartRules& rules, const PodFailure& failu
     return {.verdict = RestartVerdict::kGiveUp, .why = std::move(why)};
   }
   const bool blameless = node || disruption;
-  RestartDecision decision{.counts = rules.counts_all || !blameless};
+  RestartDecision decision{.counts = !blameless || (rules.counts_all && !failure.shutdown)};
   // A lost node says nothing of the pod, and containers that cannot be made have been waited for already.
   if (node || failure.cause == FailureCause::kCreation) return decision;
   const bool ran_long = failure.ran >= (blameless ? kLongRunUntilDisrupted : kLongRun);

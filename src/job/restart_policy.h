@@ -28,7 +28,8 @@ std::string_view Print(FailureCause cause);  // "Program", ...: for metrics
 struct PodFailure {
   FailureCause cause = FailureCause::kUnknown;
   std::optional<int> exit_code;
-  absl::Duration ran;  // before it failed; zero if it is not known
+  absl::Duration ran;     // before it failed; zero if it is not known
+  bool shutdown = false;  // its node was shut down in good order, as by `trainyard down`
 };
 
 // Of a pod whose phase is Failed.

@@ -108,12 +108,23 @@ TEST(DecideRestart, DoesNotWaitForALostNode) {
             absl::ZeroDuration());
 }
 
+TEST(DecideRestart, CountsTheShutdownOfANodeForNoKind) {
+  const PodFailure shutdown{.cause = FailureCause::kDisruption, .shutdown = true};
+  EXPECT_FALSE(DecideRestart(TfRestartRules(RestartPolicy::kAlways), shutdown, 0).counts);
+  EXPECT_FALSE(DecideRestart(AiRestartRules(RestartPolicy::kAlways, ExitCodes()), shutdown, 0).counts);
+  EXPECT_TRUE(DecideRestart(AiRestartRules(RestartPolicy::kAlways, ExitCodes()),
+                            {.cause = FailureCause::kDisruption}, 0)
+                  .counts);
+}
+
 PodView Failed(std::string reason) {
   return {.phase = Phase::kFailed, .reason = std::move(reason), .node = "node-2"};
 }
 
 TEST(ClassifyFailure, KnowsWhoseDoingItWas) {
   EXPECT_EQ(ClassifyFailure(Failed("Evicted")).cause, FailureCause::kDisruption);
+  EXPECT_FALSE(ClassifyFailure(Failed("Evicted")).shutdown);
+  EXPECT_TRUE(ClassifyFailure(Failed("Terminated")).shutdown);
   EXPECT_EQ(ClassifyFailure(Failed("Preempting")).cause, FailureCause::kDisruption);
   EXPECT_EQ(ClassifyFailure(Failed("NodeLost")).cause, FailureCause::kDisruption);
   EXPECT_EQ(ClassifyFailure(Failed("OutOfcpu")).cause, FailureCause::kRejected);

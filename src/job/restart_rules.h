@@ -44,7 +44,7 @@ struct RestartRules {
 RestartRules TfRestartRules(RestartPolicy policy);
 
 // What an AITrainingJob's policies mean, all of them; `codes` are those worth another try under ExitCode and
-// OnNodeFailWithExitCode. Whatever the cause, a restart counts.
+// OnNodeFailWithExitCode. Whatever the cause, a restart counts, but for the shutdown of a node.
 RestartRules AiRestartRules(RestartPolicy policy, const ExitCodes& codes);
 
 }  // namespace trainyard::job

@@ -22,7 +22,6 @@ std::string PrintCause(const RoleSpec& role, const PodView& pod, const PodFailur
 }
 
 void Count(RoleStatus& known, bool counts) {
-  known.settled += counts ? 1 : 0;
   known.restarts += counts ? 1 : 0;
   known.disruptions += counts ? 0 : 1;
 }
@@ -93,7 +92,11 @@ Fate SeatJudge::Judge(const RoleSpec& role, int index, const PodView* pod) {
     builder_.Delete(*pod, "");
     return Fate::kLeaves;
   }
+  if (pod->mislabelled) {
+    builder_.Do(RelabelPod{.name = pod->name, .uid = pod->uid, .role = role.slug, .index = index});
+  }
   if (pod->main_runs) return Fate::kRuns;
+  if (pod->resumes) NoteWait(*pod->resumes);
   if (AvoidsTheWell(*pod)) {
     builder_.Delete(*pod, "a node that it avoids is well again");
     return Fate::kLeaves;
@@ -157,13 +160,15 @@ Fate SeatJudge::JudgeStale(const RoleSpec& role, const PodView& pod) {
     const absl::Time due = FailedAt(pod) + DecideRestart(role.restart, ClassifyFailure(pod), before).wait;
     if (builder_.now() < due) {
       builder_.WakeAt(due);
-      account_.resumes = std::min(account_.resumes.value_or(due), due);
+      NoteWait(due);
       return Fate::kStale;
     }
   }
   builder_.Delete(pod, pod.HasFailed() ? "it has failed and is made again" : "it is made again");
   return Fate::kStale;
 }
+
+void SeatJudge::NoteWait(absl::Time due) { account_.resumes = std::min(account_.resumes.value_or(due), due); }
 
 // Whether its containers could not be made for longer than anybody wants to wait.
 bool SeatJudge::IsStuck(const RoleSpec& role, const PodView& pod) {
@@ -234,7 +239,6 @@ Fate SeatJudge::JudgeFailed(const RoleSpec& role, const PodView& pod, const PodF
   if (pod.HasFailed()) ++known.failed;
   if (over_) return Fate::kStale;  // the job ends before it is made again
   const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
-  known.settled += pod.restarts;
   Raise(role, pod, decision.counts);
   builder_.plan().restarts.push_back({.role = role.name, .cause = std::string(Print(failure.cause))});
   Blame(role, PrintCause(role, pod, failure), decision.counts);
@@ -312,6 +316,8 @@ void SeatJudge::PlanService(const RoleSpec& role, int index, const ServiceView* 
     account_.tally.AddMissingService();
   } else if (!service->owned) {
     builder_.Do(AdoptService{.name = service->name, .uid = service->uid});
+  } else if (service->altered) {
+    builder_.Do(RepairService{.name = service->name, .uid = service->uid, .role = role.slug, .index = index});
   }
 }
 

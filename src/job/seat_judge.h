@@ -37,6 +37,8 @@ class SeatJudge {
   bool AvoidsTheWell(const PodView& pod);
   Fate JudgeMissing(const RoleSpec& role, int index);
   Fate JudgeStale(const RoleSpec& role, const PodView& pod);
+  // Something waits until then to be made or started again.
+  void NoteWait(absl::Time due);
   Fate JudgeFailed(const RoleSpec& role, const PodView& pod, const PodFailure& failure);
   bool IsStuck(const RoleSpec& role, const PodView& pod);
   std::string FindLimit(const RoleSpec& role, const RoleStatus& known, bool counts) const;

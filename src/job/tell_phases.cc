@@ -5,10 +5,6 @@
 namespace trainyard::job {
 namespace {
 
-std::string PrintClock(absl::Time time) {
-  return absl::FormatTime("%H:%M:%S UTC", time + absl::Seconds(1), absl::UTCTimeZone());  // not too early
-}
-
 class PhaseTeller {
  public:
   PhaseTeller(PlanBuilder& builder, const Account& account, std::string_view note)
@@ -100,6 +96,10 @@ class PhaseTeller {
 };
 
 }  // namespace
+
+std::string PrintClock(absl::Time time) {
+  return absl::FormatTime("%H:%M:%S UTC", time + absl::Seconds(1), absl::UTCTimeZone());  // not too early
+}
 
 void CountByPhase(PlanBuilder& builder, const Account& account) {
   for (auto& [name, role] : builder.status().roles) {

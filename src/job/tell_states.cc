@@ -4,6 +4,8 @@
 namespace trainyard::job {
 namespace {
 
+constexpr std::string_view kUntil = "; waiting until ";
+
 class StateTeller {
  public:
   StateTeller(PlanBuilder& builder, const Account& account)
@@ -58,10 +60,13 @@ class StateTeller {
     // What it was made again for stays to be read until it runs.
     const Condition* known = status().Find(State::kRestarting);
     const bool told = known != nullptr && known->is_true;
-    if (account_.restarted_by_kubelet)
-      return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
-    if (told && tally_.CountRestarting() > 0) return;
-    builder_.Enter(State::kRestarting, PrintWhyItRestarts());
+    std::string why = account_.restarted_by_kubelet ? PrintRestart(account_.blame)
+                      : told && tally_.CountRestarting() > 0
+                          ? known->message.substr(0, known->message.find(kUntil))
+                          : PrintWhyItRestarts();
+    if (account_.resumes && *account_.resumes > builder_.now())
+      StrAppend(why, kUntil, PrintClock(*account_.resumes));
+    builder_.Enter(State::kRestarting, why);
   }
 
   std::string PrintWhyItRestarts() {
@@ -80,7 +85,9 @@ class StateTeller {
 }  // namespace
 
 std::string PrintRestart(const Blame& blame) {
-  if (!blame.counts) return StrCat(blame.cause, "; it is made again and does not count");
+  if (!blame.counts)
+    return StrCat(blame.cause,
+                  blame.in_place ? "; that does not count" : "; it is made again and does not count");
   std::string text = StrCat(blame.cause, "; restart ", blame.restarts);
   if (blame.limit) StrAppend(text, " of ", *blame.limit);
   return text;

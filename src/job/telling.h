@@ -26,6 +26,8 @@ std::optional<State> ParseStateName(Telling telling, std::string_view name);
 // Those that such a job can be in.
 std::vector<State> StatesOf(Telling telling);
 
+// "14:05:09 UTC": when something goes on again.
+std::string PrintClock(absl::Time time);
 // "worker-1 exited 137 on node-2; restart 1 of 3".
 std::string PrintRestart(const Blame& blame);
 

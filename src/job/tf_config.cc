@@ -18,11 +18,12 @@ std::string PrintTfCluster(const std::vector<TfTaskGroup>& groups) {
   return cluster.Str();
 }
 
+std::string PrintTfTask(std::string_view task_type, int index) {
+  return JsonObject().Add("type", task_type).Add("index", index).Str();
+}
+
 std::string PrintTfConfig(std::string_view cluster_json, std::string_view task_type, int index) {
-  return JsonObject()
-      .AddRaw("cluster", cluster_json)
-      .AddRaw("task", JsonObject().Add("type", task_type).Add("index", index).Str())
-      .Str();
+  return JsonObject().AddRaw("cluster", cluster_json).AddRaw("task", PrintTfTask(task_type, index)).Str();
 }
 
 }  // namespace trainyard::job

@@ -15,6 +15,8 @@ struct TfTaskGroup {
 
 // The JSON text of the member `cluster`: the same for every process of a job.
 std::string PrintTfCluster(const std::vector<TfTaskGroup>& groups);
+// The member `task` of one process.
+std::string PrintTfTask(std::string_view task_type, int index);
 // The whole text for one process.
 std::string PrintTfConfig(std::string_view cluster_json, std::string_view task_type, int index);
 

@@ -173,7 +173,7 @@ Document AddToHistory(const Document* present, const HistoryOwner& owner, std::v
       continue;
     }
     // Why it goes is known best when it begins to go, and how it ended when it has.
-    if (one.cause.empty()) {
+    if (one.cause.empty() || known->cause.find(one.cause) != std::string::npos) {
       one.cause = known->cause;
     } else if (one.cause.find(known->cause) == std::string::npos) {
       StrAppend(one.cause, "; ", known->cause);

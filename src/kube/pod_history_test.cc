@@ -63,6 +63,9 @@ TEST(History, KnowsAPodOnceAndAsItWasSeenLast) {
   EXPECT_EQ(history[0].exit_code, 1);
   EXPECT_EQ(history[0].cause, "exited 1; scaled down");
   EXPECT_EQ(history[0].log, "one\n") << "what could still be read then";
+  const Document third = AddToHistory(&second, Owner(), {ended});
+  EXPECT_EQ(ParseHistory(third)[0].cause, "exited 1; scaled down")
+      << "a cause that is known is not added again";
 }
 
 TEST(History, IsBoundedAndForgetsTheOldestFirst) {

@@ -18,8 +18,10 @@ namespace {
 using kube::ObjectKey;
 using kube::Resource;
 
-// Each pod of a large job is told of all others: so much is made ready at a time.
+// What is made ready at a time. Between two such parts the job is looked at: one that is being deleted gets
+// no more objects.
 constexpr std::size_t kMostBytes = std::size_t{16} * 1024 * 1024;
+constexpr std::size_t kMostOperations = 250;
 
 // One action, and the object that it is about.
 struct Step {
@@ -35,13 +37,20 @@ class Actor {
   ActResult Do(const std::vector<job::Action>& actions) {
     for (const job::Action& action : actions) {
       std::visit([&](const auto& one) { Prepare(action, one); }, action);
-      if (bytes_ > kMostBytes) Flush();
+      if (bytes_ <= kMostBytes && operations_.size() < kMostOperations) continue;
+      Flush();
+      if (IsGone()) break;
     }
     Flush();
     return std::move(result_);
   }
 
  private:
+  bool IsGone() const {
+    const auto job = caches_.FindJob(owner_);
+    return job == nullptr || job->meta.uid != job_.meta.uid || job->meta.deletion_time.has_value();
+  }
+
   // All that is prepared, at once.
   void Flush() {
     const auto answers = api_.Do(std::exchange(operations_, {}));
@@ -88,14 +97,14 @@ class Actor {
         kube::PatchOperation(Resource::Pods(), key, PrintJson(patch), {.type = kube::PatchType::kMerge}));
   }
   void Prepare(const job::Action& action, const job::WriteMembers& write) {
-    const ObjectKey key = Named(job::MembersName(job_.meta.name));
-    std::string text = maker().MakeMembers(write);
-    Add(action, key,
-        write.version.empty() ? kube::CreateOperation(Resource::ConfigMaps(), owner_.ns, std::move(text))
-                              : kube::UpdateOperation(Resource::ConfigMaps(), key, std::move(text)));
+    WriteConfigMap(action, Named(job::MembersName(job_.meta.name)), {{kMembersKey, write.text}},
+                   write.version);
   }
-  void Prepare(const job::Action& action, const job::DeleteMembers& remove) {
-    const ObjectKey key = Named(job::MembersName(job_.meta.name));
+  void Prepare(const job::Action& action, const job::WriteConfig& write) {
+    WriteConfigMap(action, Named(ConfigName(job_)), maker().MakeConfigData(), write.version);
+  }
+  void Prepare(const job::Action& action, const job::DeleteConfigMap& remove) {
+    const ObjectKey key = Named(remove.name);
     Add(action, key, kube::DeleteOperation(Resource::ConfigMaps(), key, {.uid = remove.uid}));
   }
   void Prepare(const job::Action& action, const job::DeletePod& remove) {
@@ -118,10 +127,56 @@ class Actor {
     const auto service = caches_.FindService(Named(adopt.name));
     if (service != nullptr) PrepareAdoption(action, Resource::Services(), service->meta);
   }
+  void Prepare(const job::Action& action, const job::RelabelPod& relabel) {
+    const Object patch{
+        {"metadata", Object{{"uid", relabel.uid}, {"labels", LabelsOf(relabel.role, relabel.index)}}}};
+    const ObjectKey key = Named(relabel.name);
+    Add(action, key,
+        kube::PatchOperation(Resource::Pods(), key, PrintJson(patch), {.type = kube::PatchType::kMerge}));
+  }
+  // A selector and a list of ports are replaced whole, whatever was put into them.
+  void Prepare(const job::Action& action, const job::RepairService& repair) {
+    const auto made =
+        ParseJson(maker().MakeService({.role = repair.role, .index = repair.index})).value_or(Document());
+    const auto add = [](std::string path, Document value) {
+      return Object{{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}};
+    };
+    Array patch{Object{{"op", "test"}, {"path", "/metadata/uid"}, {"value", repair.uid}}};
+    for (const std::string_view part : {"selector", "ports"})
+      patch.push_back(add(StrCat("/spec/", part), *Find(made, {"spec", part})));
+    for (const auto& label : LabelsOf(repair.role, repair.index)) {
+      std::string name(Key(label));
+      if (const std::size_t slash = name.find('/'); slash != std::string::npos) name.replace(slash, 1, "~1");
+      patch.push_back(add(StrCat("/metadata/labels/", name), label.value()));
+    }
+    const ObjectKey key = Named(repair.name);
+    Add(action, key,
+        kube::PatchOperation(Resource::Services(), key, PrintJson(patch), {.type = kube::PatchType::kJson}));
+  }
   void Prepare(const job::Action& action, const job::DeleteJob&) {
     Add(action, owner_,
         kube::DeleteOperation(kind_.resource(), owner_,
                               {.propagation = kube::Propagation::kBackground, .uid = job_.meta.uid}));
+  }
+
+  Object LabelsOf(const std::string& role, int index) const {
+    return kind_.LabelsOf(job_.meta, Place{.job = job_.meta.name, .role = role, .index = index});
+  }
+
+  void WriteConfigMap(const job::Action& action, const ObjectKey& key, Object data,
+                      const std::string& version) {
+    Object metadata{{"name", key.name},
+                    {"namespace", key.ns},
+                    {"labels", kind_.LabelsOf(job_.meta)},
+                    {"ownerReferences", Array{OwnerReference(kind_.resource(), job_.meta)}}};
+    if (!version.empty()) metadata["resourceVersion"] = version;
+    std::string text = PrintJson(Object{{"apiVersion", "v1"},
+                                        {"kind", "ConfigMap"},
+                                        {"metadata", std::move(metadata)},
+                                        {"data", std::move(data)}});
+    Add(action, key,
+        version.empty() ? kube::CreateOperation(Resource::ConfigMaps(), owner_.ns, std::move(text))
+                        : kube::UpdateOperation(Resource::ConfigMaps(), key, std::move(text)));
   }
 
   void PrepareAdoption(const job::Action& action, const Resource& resource, const kube::ObjectMeta& meta) {
@@ -163,8 +218,21 @@ class Actor {
     Adopted(step, caches_.pod_writes(), "pod", answer);
   }
   void Settle(const Step& step, const job::WriteMembers& write, const absl::StatusOr<std::string>& answer) {
+    ConfigMapWritten(step, write.version, answer);
+  }
+  void Settle(const Step& step, const job::WriteConfig& write, const absl::StatusOr<std::string>& answer) {
+    ConfigMapWritten(step, write.version, answer);
+  }
+  void Settle(const Step& step, const job::RelabelPod&, const absl::StatusOr<std::string>& answer) {
+    Adopted(step, caches_.pod_writes(), "pod", answer);
+  }
+  void Settle(const Step& step, const job::RepairService&, const absl::StatusOr<std::string>& answer) {
+    Adopted(step, caches_.service_writes(), "service", answer);
+  }
+  void ConfigMapWritten(const Step& step, std::string_view version,
+                        const absl::StatusOr<std::string>& answer) {
     // Somebody has written it meanwhile, and the watch will tell; or somebody else's has its name.
-    if (!answer.ok() && kube::IsAlreadyExists(answer.status()) && write.version.empty()) {
+    if (!answer.ok() && kube::IsAlreadyExists(answer.status()) && version.empty()) {
       const auto meta = ReadMeta(api_, Resource::ConfigMaps(), step.object);
       const bool ours = meta.ok() && meta->controller && meta->controller->uid == job_.meta.uid;
       if (!ours) {
@@ -174,9 +242,9 @@ class Actor {
       }
       return;
     }
-    Adopted(step, caches_.member_writes(), "configmap", answer);
+    Adopted(step, caches_.config_map_writes(), "configmap", answer);
   }
-  void Settle(const Step& step, const job::DeleteMembers&, const absl::StatusOr<std::string>& answer) {
+  void Settle(const Step& step, const job::DeleteConfigMap&, const absl::StatusOr<std::string>& answer) {
     if (answer.ok()) return Done(step);
     if (!kube::IsNotFound(answer.status()) && !kube::IsConflict(answer.status()))
       Fail("configmap", step, answer.status());
@@ -221,9 +289,13 @@ class Actor {
   absl::StatusOr<kube::ObjectMeta> ReadOwn(const Resource& resource, const ObjectKey& key) {
     TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, ReadMeta(api_, resource, key));
     if (meta.controller && meta.controller->uid == std::string_view(job_.meta.uid)) {
-      if (!kind_.FindPlace(meta) || !IsWatched(meta))
-        return absl::AlreadyExistsError("exists without our labels; delete it or label it");
-      return meta;
+      if (IsWatched(meta)) return meta;  // the cache will have it, and what else is wrong with it
+      // Somebody has taken the label from it that it is watched by.
+      const Object patch{{"metadata", Object{{"uid", meta.uid}, {"labels", kind_.LabelsOf(job_.meta)}}}};
+      TY_ASSIGN_OR_RETURN(std::string text,
+                          api_.Do(kube::ForMetadata(kube::PatchOperation(
+                              resource, key, PrintJson(patch), {.type = kube::PatchType::kMerge}))));
+      return kube::ParseObjectMeta(std::move(text));
     }
     if (!meta.controller)
       return absl::AlreadyExistsError("exists, belongs to nobody and does not carry our labels");

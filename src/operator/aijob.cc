@@ -13,6 +13,7 @@
 #include "operator/aijob_spec.h"
 #include "operator/aijob_status.h"
 #include "operator/labels.h"
+#include "operator/observe.h"
 #include "operator/pod_template.h"
 
 namespace trainyard::ops {
@@ -25,8 +26,6 @@ constexpr std::string_view kAiJobNameLabel = "TrainingJobName";
 constexpr std::string_view kRoleLabel = "TrainingJobReplicaName";
 constexpr std::string_view kIndexLabel = "TrainingJobReplicaIndex";
 
-constexpr std::string_view kMembersKey = "members";
-
 const kube::Resource& AiJobs() {
   static const auto* const resource = new kube::Resource{.group = std::string(kAiJobGroup),
                                                          .version = "v1",
@@ -35,12 +34,14 @@ const kube::Resource& AiJobs() {
   return *resource;
 }
 
+Object PrintAiJobLabels(const kube::ObjectMeta& job) {
+  return {{kAiJobGroupLabel, kAiJobGroup}, {kAiJobNameLabel, job.name}, {kJobUidLabel, job.uid}};
+}
 Object PrintAiJobLabels(const kube::ObjectMeta& job, const Place& place) {
-  return {{kAiJobGroupLabel, kAiJobGroup},
-          {kAiJobNameLabel, job.name},
-          {kRoleLabel, place.role},
-          {kIndexLabel, StrCat(place.index)},
-          {kJobUidLabel, job.uid}};
+  Object labels = PrintAiJobLabels(job);
+  labels[kRoleLabel] = place.role;
+  labels[kIndexLabel] = StrCat(place.index);
+  return labels;
 }
 
 template <typename T>
@@ -136,6 +137,7 @@ class AiObjectMaker final : public ObjectMaker {
       MakeObjectAt(pod, {"metadata", "annotations"})[kAvoidsAnnotation] = Join(create.avoid);
     ForEachContainer(spec,
                      [&](Object& container) { FillContainer(container, spec, from, place, create.attempt); });
+    if (job_.spec.config_in_file) MountConfig(spec, ConfigName(job_));
     return PrintJson(pod);
   }
 
@@ -152,19 +154,7 @@ class AiObjectMaker final : public ObjectMaker {
                                      std::move(ports)));
   }
 
-  std::string MakeMembers(const job::WriteMembers& write) const override {
-    Object metadata{{"name", members_},
-                    {"namespace", job_.meta.ns.view()},
-                    {"labels", Object{{kAiJobGroupLabel, kAiJobGroup},
-                                      {kAiJobNameLabel, job_.meta.name},
-                                      {kJobUidLabel, job_.meta.uid}}},
-                    {"ownerReferences", Array{OwnerReference(AiJobs(), job_.meta)}}};
-    if (!write.version.empty()) metadata["resourceVersion"] = write.version;
-    return PrintJson(Object{{"apiVersion", "v1"},
-                            {"kind", "ConfigMap"},
-                            {"metadata", std::move(metadata)},
-                            {"data", Object{{kMembersKey, write.text}}}});
-  }
+  Object MakeConfigData() const override { return config_; }
 
  private:
   struct Role {
@@ -202,12 +192,20 @@ class AiObjectMaker final : public ObjectMaker {
       for (const int port : role.ports) hosts.push_back(StrCat(instances.back(), ":", port));
     }
     const std::string prefix = VariablePrefix(role.spec->name);
-    AddSpelled(discovery_, prefix, "Instances", Join(instances));
+    AddList(prefix, "Instances", Join(instances));
     AddSpelled(discovery_, prefix + "_INSTANCES", "Num", StrCat(instances.size()));
     AddSpelled(discovery_, prefix, "Ports", Join(role.ports));
     AddSpelled(discovery_, prefix + "_PORTS", "Num", StrCat(role.ports.size()));
-    AddSpelled(discovery_, prefix, "Hosts", Join(hosts));
+    AddList(prefix, "Hosts", Join(hosts));
     AddSpelled(discovery_, prefix + "_HOSTS", "Num", StrCat(hosts.size()));
+  }
+
+  // A list of members: a variable, or a file that a variable names.
+  void AddList(const std::string& head, std::string_view last, std::string list) {
+    if (!job_.spec.config_in_file) return AddSpelled(discovery_, head, last, std::move(list));
+    const std::string name = StrCat(head, "_", absl::AsciiStrToUpper({last.data(), last.size()}));
+    AddEnv(discovery_, StrCat(name, "_FILE"), StrCat(kConfigFolder, "/", name));
+    config_[name] = std::move(list);
   }
 
   void FillContainer(Object& container, const Object& pod_spec, const Role& from, const Place& place,
@@ -235,6 +233,7 @@ class AiObjectMaker final : public ObjectMaker {
   const std::string members_;
   std::map<std::string, Role> roles_;
   Array discovery_;
+  Object config_;  // what is too long for discovery_
 };
 
 }  // namespace
@@ -265,6 +264,8 @@ std::optional<Place> AiJobKind::FindPlace(const kube::ObjectMeta& meta) const {
   if (!index || job.empty() || role.empty()) return std::nullopt;
   return Place{.job = std::string(job), .role = std::string(role), .index = *index};
 }
+
+Object AiJobKind::LabelsOf(const kube::ObjectMeta& job) const { return PrintAiJobLabels(job); }
 
 Object AiJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
   return PrintAiJobLabels(job, place);

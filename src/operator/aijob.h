@@ -21,6 +21,7 @@ class AiJobKind final : public Kind {
   std::string_view label_selector() const override;
   std::vector<std::string> place_labels() const override;
   std::optional<Place> FindPlace(const kube::ObjectMeta& meta) const override;
+  Object LabelsOf(const kube::ObjectMeta& job) const override;
   Object LabelsOf(const kube::ObjectMeta& job, const Place& place) const override;
   absl::StatusOr<CompactJob> Decode(std::string json) const override;
   Document PrintStatus(const job::JobStatus& status) const override;

@@ -133,6 +133,7 @@ class AiJobReader : private SpecReader {
       ReadRole(path, key, *replica);
     }
     if (!begun_) CheckPods();
+    out_.spec.config_in_file = NeedsConfigFile("spec.replicaSpecs", told_);
   }
 
   // kubectl scale writes a number of trainers also into a job that has no trainers.
@@ -179,7 +180,9 @@ class AiJobReader : private SpecReader {
     role.complete = OneOf(replica, path, "completePolicy", kCompletePolicies);
     const int longest = ReadSize(path, replica, role);
     most_pods_ += longest;
-    if (!begun_) CheckVariables(path, replica, role, longest);
+    AddPods(path, static_cast<std::size_t>(longest), Find(replica, {"template"}));
+    role.ports = FindAllAiPorts(replica);
+    MeasureLists(role, longest);
     CheckPodNames(name_, job::LongestPodName({.job = name_, .uid = ""}, role.slug, longest),
                   StrCat(role.slug, "-", std::max(longest - 1, 0)));
     CheckTemplate(path + ".template", Find(replica, {"template"}), role);
@@ -256,19 +259,16 @@ class AiJobReader : private SpecReader {
     }
   }
 
-  // Each pod is told of all pods of each role, and a process takes a variable only up to a length.
-  void CheckVariables(const std::string& path, const Document& replica, const job::RoleSpec& role, int most) {
+  // Each pod is told of all pods of each role: its instances, and its hosts with each of its ports.
+  void MeasureLists(const job::RoleSpec& role, int most) {
     const std::size_t instance =
         job::LongestPodName({.job = name_, .uid = ""}, role.slug, most) + 1 + namespace_.size();
-    std::size_t each = instance + 1;
-    const auto ports = FindAllAiPorts(replica);
-    for (const int port : ports) each += instance + 2 + StrCat(port).size();
-    if (!ports.empty()) each -= instance + 1;  // hosts are the longer ones
-    if (each * static_cast<std::size_t>(most) < kLongestVariable) return;
-    Problem(
-        path + ".replicas",
-        StrCat("with ", most, " pods ", VariablePrefix(role.name), ports.empty() ? "_INSTANCES" : "_HOSTS",
-               " would be longer than a process takes; use fewer pods, ports or shorter names"));
+    std::size_t hosts = 0;
+    for (const int port : role.ports) hosts += instance + 2 + StrCat(port).size();
+    const auto pods = static_cast<std::size_t>(most);
+    told_.longest = std::max(told_.longest, std::max(instance + 1, hosts) * pods);
+    told_.bytes += (instance + 1 + hosts) * pods;
+    told_.pods += most;
   }
 
   const std::vector<std::string>& accelerators_;
@@ -277,6 +277,7 @@ class AiJobReader : private SpecReader {
   bool begun_ = false;
   std::set<std::string> known_;  // roles that the job has had
   std::int64_t most_pods_ = 0;
+  Told told_;
   job::ExitCodes codes_;
   AiJobSpec out_;
 };

@@ -137,8 +137,7 @@ TEST(AiJobSpec, SaysWhatIsWrongAndWhere) {
       {Job(Role("t", "edlPolicy: Manual, maxReplicas: 0")), "spec.replicaSpecs: there is no pod to run"},
       {Job(Role("t", "edlPolicy: Auto, minReplicas: 0, maxReplicas: 0")),
        "spec.replicaSpecs: there is no pod"},
-      {Job(Role("t", "replicas: 20000")),
-       "spec.replicaSpecs.t.replicas: with 20000 pods T_INSTANCES would be longer"},
+      {Job(Role("t", "replicas: 100000")), "spec.replicaSpecs: the addresses of 100000 pods come to "},
       {Job(Role("t", "edlPolicy: Manual, maxReplicas: 6000"), "faultTolerant: true"),
        "spec.faultTolerant: members of up to 5000 pods can be told of, not 6000"},
       {Job(Role("t", "restartPolicy: Sometimes")),
@@ -276,8 +275,8 @@ TEST(AiJob, LabelsItsPodsSoThatItsOwnWinOverTheTemplatesAndTheJobs) {
   const Document pod = Pod(job, {.role = "t", .index = 0});
   EXPECT_EQ(
       PrintJson(*Find(pod, {"metadata", "labels"})),
-      R"({"GroupName":"elasticdeeplearning.ai","TrainingJobName":"mnist","TrainingJobReplicaName":"t",)"
-      R"("TrainingJobReplicaIndex":"0","trainyard.dev/job-uid":"0a1b2c3d-0000","JobName":"mnist","PodRole":"t",)"
+      R"({"GroupName":"elasticdeeplearning.ai","TrainingJobName":"mnist","trainyard.dev/job-uid":"0a1b2c3d-0000",)"
+      R"("TrainingJobReplicaName":"t","TrainingJobReplicaIndex":"0","JobName":"mnist","PodRole":"t",)"
       R"("RestartCount":"0","priority":"high","FrameworkType":"paddle","a":"template","b":"template","c":"job"})");
   EXPECT_EQ(StringAt(pod, {"metadata", "name"}), "mnist-t-0");
   EXPECT_EQ(
@@ -353,12 +352,29 @@ TEST(AiJob, NamesTheListOfMembersAndWhereItIsMounted) {
   const Document pod = Pod(job, {.role = "t"});
   EXPECT_EQ(PodEnv(pod, "TRAININGJOB_MEMBERS"), "mnist-members");
   EXPECT_EQ(PodEnv(pod, "TRAININGJOB_MEMBERS_FILE"), "/etc/members/members");
-  const Document map =
-      ParseJson(AiJobKind().NewMaker(job)->MakeMembers({.epoch = 2, .text = "epoch 2\n", .version = "9"}))
-          .value();
-  EXPECT_EQ(StringAt(map, {"metadata", "name"}), "mnist-members");
-  EXPECT_EQ(StringAt(map, {"metadata", "resourceVersion"}), "9");
-  EXPECT_EQ(StringAt(map, {"data", "members"}), "epoch 2\n");
+}
+
+TEST(AiJob, TellsPodsOfALargeJobOfEachOtherInFiles) {
+  const auto lists = [](int replicas) {
+    return Decoded(
+        Job(StrCat("t: {replicas: ", replicas,
+                   ", template: {spec: {containers: [{name: aitj-a, image: x, ports: [{name: aitj-p, "
+                   "containerPort: 7}]}]}}}")));
+  };
+  EXPECT_FALSE(lists(1'000).spec.config_in_file);
+  const CompactJob job = lists(10'000);
+  EXPECT_EQ(job.invalid, "");
+  ASSERT_TRUE(job.spec.config_in_file);
+  const Document pod = Pod(job, {.role = "t", .index = 7});
+  EXPECT_EQ(PodEnv(pod, "T_INSTANCES_FILE"), "/var/run/trainyard/config/T_INSTANCES");
+  EXPECT_EQ(PodEnv(pod, "T_HOSTS_FILE"), "/var/run/trainyard/config/T_HOSTS");
+  EXPECT_EQ(PodEnv(pod, "T_INSTANCES_NUM"), "10000");
+  EXPECT_LT(PrintJson(pod).size(), 10'000U);
+  const Object data = AiJobKind().NewMaker(job)->MakeConfigData();
+  EXPECT_THAT(std::string(Text(data.at("T_HOSTS"))), testing::HasSubstr("mnist-t-9999.team:7"));
+  EXPECT_LT(PrintJson(data).size(), std::size_t{1} << 20);
+  EXPECT_THAT(lists(40'000).invalid,
+              testing::StartsWith("spec.replicaSpecs: the addresses of 40000 pods come to "));
 }
 
 // ---- the status
@@ -385,7 +401,7 @@ job::JobStatus FullStatus() {
   role.stuck[4] = time;
   role.attempts = {{0, 1}, {1, 1}};
   role.restarts = 2;
-  role.settled = 2;
+  role.seen = {{1, 2}};
   role.last_cause = "why";
   role.last_time = time;
   status.Set(job::State::kRunning, false, "R1", "m1", time);
@@ -434,12 +450,12 @@ TEST(AiJobStatus, LeavesOutWhatSomebodyElseHasWritten) {
 
 TEST(AiJobStatus, HasNoCounterThatCannotBeCountedOn) {
   const Document forged = AiYaml(
-      "{restarts: {t: {count: 9223372036854775807, settled: 9223372036854775807}}, "
+      "{restarts: {t: {count: 9223372036854775807, seen: \"0:9999999999\"}}, "
       "members: {epoch: 9223372036854775807}}");
   const job::JobStatus status = ParseAiJobStatus(&forged);
   constexpr auto kHalf = std::numeric_limits<std::int64_t>::max() / 2;
   EXPECT_LT(status.roles.at("t").restarts, kHalf);
-  EXPECT_LT(status.roles.at("t").settled, kHalf);
+  EXPECT_TRUE(status.roles.at("t").seen.empty());
   EXPECT_LT(status.members.epoch, kHalf);
 }
 

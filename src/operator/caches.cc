@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "job/members.h"
+#include "job/names.h"
 #include "operator/labels.h"
 
 namespace trainyard::ops {
@@ -29,6 +30,30 @@ typename kube::Cache<T>::IndexBy IndexByOwner(const Kind& kind) {
 bool MayAdopt(const kube::ObjectMeta& meta, const CompactJob& job) {
   const std::string_view uid = meta.labels.Get(kJobUidLabel);
   return (uid.empty() || uid == job.meta.uid) && !meta.deletion_time;
+}
+
+// Which of the job's an object is. Its name says so as long as it lives; labels may be changed.
+struct Seating {
+  Place place;
+  bool mislabelled = false;
+};
+std::optional<Seating> FindSeat(const Kind& kind, const CompactJob& job, const kube::ObjectMeta& meta) {
+  auto labelled = kind.FindPlace(meta);
+  if (!meta.controller) return labelled ? std::optional(Seating{*std::move(labelled)}) : std::nullopt;
+  auto named = job::ParsePodName(NamingOf(job), meta.name);
+  const bool known =
+      named && std::ranges::find(job.spec.roles, named->role, &job::RoleSpec::slug) != job.spec.roles.end();
+  if (!known && !labelled) return std::nullopt;  // of a role that is no more
+  Place place =
+      known ? Place{.job = job.meta.name, .role = std::move(named->role), .index = named->index} : *labelled;
+  const bool mislabelled = labelled != place || meta.labels.Get(kJobUidLabel) != job.meta.uid;
+  return Seating{.place = std::move(place), .mislabelled = mislabelled};
+}
+
+bool IsAltered(const Kind& kind, const CompactJob& job, const Place& place, const CompactService& service) {
+  if (!service.selects_by_its_labels || service.selector_size != kind.place_labels().size() + 2) return true;
+  const auto role = std::ranges::find(job.spec.roles, place.role, &job::RoleSpec::slug);
+  return role != job.spec.roles.end() && service.ports != role->ports;
 }
 
 // Whether the job is the same but for the time of the last look.
@@ -74,7 +99,7 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& sur
       job_writes_(clock),
       pod_writes_(clock),
       service_writes_(clock),
-      member_writes_(clock),
+      config_map_writes_(clock),
       jobs_(api, clock, IdSource(NextSeed()), Watching(kind.resource(), options.ns),
             [this](const std::string& json) {
               return DecodeJob(kind_, json,
@@ -85,15 +110,14 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& sur
             [kept = KeptOf(kind)](std::string json) { return kube::ParsePod(std::move(json), kept); }),
       services_(api, clock, IdSource(NextSeed()),
                 Watching(kube::Resource::Services(), options.ns, kind.label_selector()),
-                [kept = KeptOf(kind)](std::string json) -> absl::StatusOr<ServiceMeta> {
-                  TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(json), kept));
-                  return ServiceMeta{std::move(meta)};
-                }),
+                [kept = KeptOf(kind)](std::string json) { return ParseService(std::move(json), kept); }),
+      config_maps_(api, clock, IdSource(NextSeed()),
+                   Watching(kube::Resource::ConfigMaps(), options.ns, kind.label_selector()), ParseConfigMap),
       pods_by_owner_(pods_.AddIndex(IndexByOwner<kube::CompactPod>(kind))),
       pods_by_node_(pods_.AddIndex([](const kube::CompactPod& pod, std::vector<std::string>& values) {
         if (!pod.node.empty()) values.emplace_back(pod.node.view());
       })),
-      services_by_owner_(services_.AddIndex(IndexByOwner<ServiceMeta>(kind))) {
+      services_by_owner_(services_.AddIndex(IndexByOwner<CompactService>(kind))) {
   // Writes are seen before anybody is woken, or a pass could run that does not believe its own eyes.
   jobs_.OnChange([this](const auto& change) { JobChanged(change); });
   jobs_.OnVersion([this](std::string_view version) { job_writes_.SeenUpTo(version); });
@@ -108,23 +132,16 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& sur
   });
   services_.OnVersion([this](std::string_view version) { service_writes_.SeenUpTo(version); });
   surroundings.OnNodeChange([this](std::string_view name) { NodeChanged(name); });
-  if (!kind.has_members()) return;
-  members_.emplace(api, clock, IdSource(NextSeed()),
-                   Watching(kube::Resource::ConfigMaps(), options.ns, kind.label_selector()), ParseMembers);
-  members_->OnChange([this](const auto& change) {
-    member_writes_.Seen(change);
+  config_maps_.OnChange([this](const auto& change) {
+    config_map_writes_.Seen(change);
     ChildChanged(change);
   });
-  members_->OnVersion([this](std::string_view version) { member_writes_.SeenUpTo(version); });
+  config_maps_.OnVersion([this](std::string_view version) { config_map_writes_.SeenUpTo(version); });
 }
 
 std::uint64_t Caches::NextSeed() { return seeds_.Next(); }
 
-std::vector<kube::InformerBase*> Caches::Informers() {
-  std::vector<kube::InformerBase*> all{&jobs_, &pods_, &services_};
-  if (members_) all.push_back(&*members_);
-  return all;
-}
+std::vector<kube::InformerBase*> Caches::Informers() { return {&jobs_, &pods_, &services_, &config_maps_}; }
 
 void Caches::Start() {
   for (kube::InformerBase* informer : Informers()) informer->Start();
@@ -138,12 +155,11 @@ absl::Status Caches::WaitForSync(absl::Duration timeout) {
   TY_RETURN_IF_ERROR(jobs_.WaitForSync(timeout));
   TY_RETURN_IF_ERROR(pods_.WaitForSync(timeout));
   TY_RETURN_IF_ERROR(services_.WaitForSync(timeout));
-  return members_ ? members_->WaitForSync(timeout) : absl::OkStatus();
+  return config_maps_.WaitForSync(timeout);
 }
 
 bool Caches::HasSynced() const {
-  return jobs_.HasSynced() && pods_.HasSynced() && services_.HasSynced() &&
-         (!members_ || members_->HasSynced());
+  return jobs_.HasSynced() && pods_.HasSynced() && services_.HasSynced() && config_maps_.HasSynced();
 }
 
 bool Caches::Step() {
@@ -157,7 +173,7 @@ bool Caches::Step() {
 
 kube::Expectations::Verdict Caches::Check(const kube::ObjectKey& job) {
   kube::Expectations::Verdict verdict = job_writes_.Check(job);
-  for (kube::Expectations* writes : {&pod_writes_, &service_writes_, &member_writes_}) {
+  for (kube::Expectations* writes : {&pod_writes_, &service_writes_, &config_map_writes_}) {
     kube::Expectations::Verdict other = writes->Check(job);
     if (!other.caught_up) {
       verdict.wait = verdict.caught_up ? other.wait : std::min(verdict.wait, other.wait);
@@ -184,36 +200,43 @@ job::JobView Caches::Observe(const CompactJob& job) {
   for (const std::string_view owner : {std::string_view(job.meta.uid), std::string_view(orphan)}) {
     for (const auto& pod : pods_.cache().ListBy(pods_by_owner_, owner)) {
       if (owner == orphan && !MayAdopt(pod->meta, job)) continue;
-      auto place = kind_.FindPlace(pod->meta);
-      if (!place) continue;
-      view.pods.push_back(ObservePod(*pod, *std::move(place), kind_, find_node));
+      auto seat = FindSeat(kind_, job, pod->meta);
+      if (!seat) continue;
+      view.pods.push_back(ObservePod(*pod, std::move(seat->place), kind_, find_node));
+      view.pods.back().mislabelled = seat->mislabelled;
     }
     for (const auto& service : services_.cache().ListBy(services_by_owner_, owner)) {
       if (owner == orphan && !MayAdopt(service->meta, job)) continue;
-      auto place = kind_.FindPlace(service->meta);
-      if (!place) continue;
-      view.services.push_back(ObserveService(*service, *std::move(place)));
+      auto seat = FindSeat(kind_, job, service->meta);
+      if (!seat) continue;
+      const bool altered = seat->mislabelled || IsAltered(kind_, job, seat->place, *service);
+      view.services.push_back(ObserveService(*service, std::move(seat->place)));
+      view.services.back().altered = altered;
     }
   }
-  ObserveMembers(job, view);
+  view.members = FindConfigMap(job, job::MembersName(job.meta.name));
+  view.config = FindConfigMap(job, ConfigName(job));
+  if (job.spec.config_in_file && !job.spec_text.empty()) {
+    view.wanted_config = FingerprintOf(kind_.NewMaker(job)->MakeConfigData());
+  }
   const bool accelerated = std::ranges::any_of(job.spec.roles, &job::RoleSpec::accelerated);
   if (accelerated) view.avoid_nodes = surroundings_.ListMarkedNodes();
   return view;
 }
 
-void Caches::ObserveMembers(const CompactJob& job, job::JobView& view) const {
-  if (!members_) return;
-  const auto found =
-      members_->cache().Get({std::string(job.meta.ns.view()), job::MembersName(job.meta.name)});
-  if (found == nullptr || !found->meta.controller || found->meta.controller->uid != job.meta.uid) return;
-  view.members = ops::ObserveMembers(*found);
+std::optional<job::ConfigMapView> Caches::FindConfigMap(const CompactJob& job,
+                                                        const std::string& name) const {
+  const auto found = config_maps_.cache().Get({std::string(job.meta.ns.view()), name});
+  if (found == nullptr || !found->meta.controller || found->meta.controller->uid != job.meta.uid)
+    return std::nullopt;
+  return ObserveConfigMap(*found);
 }
 
 void Caches::JobChanged(const kube::Change<CompactJob>& change) {
   job_writes_.Seen(change);
   const kube::ObjectKey key = change.Any().meta.Key();
   if (change.after == nullptr) {  // one of the same name that follows is another
-    for (kube::Expectations* writes : {&job_writes_, &pod_writes_, &service_writes_, &member_writes_})
+    for (kube::Expectations* writes : {&job_writes_, &pod_writes_, &service_writes_, &config_map_writes_})
       writes->Forget(key);
   }
   wake_(key, IsOwnWrite(change) ? News::kOwnWrite : News::kChange);

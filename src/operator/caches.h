@@ -59,7 +59,7 @@ class Caches {
   std::shared_ptr<const kube::CompactPod> FindPod(const kube::ObjectKey& key) const {
     return pods_.cache().Get(key);
   }
-  std::shared_ptr<const ServiceMeta> FindService(const kube::ObjectKey& key) const {
+  std::shared_ptr<const CompactService> FindService(const kube::ObjectKey& key) const {
     return services_.cache().Get(key);
   }
 
@@ -68,14 +68,14 @@ class Caches {
   kube::Expectations& job_writes() { return job_writes_; }
   kube::Expectations& pod_writes() { return pod_writes_; }
   kube::Expectations& service_writes() { return service_writes_; }
-  kube::Expectations& member_writes() { return member_writes_; }
+  kube::Expectations& config_map_writes() { return config_map_writes_; }
   // Whether the caches have all of the job's writes.
   kube::Expectations::Verdict Check(const kube::ObjectKey& job);
 
  private:
   std::uint64_t NextSeed();
   std::vector<kube::InformerBase*> Informers();
-  void ObserveMembers(const CompactJob& job, job::JobView& view) const;
+  std::optional<job::ConfigMapView> FindConfigMap(const CompactJob& job, const std::string& name) const;
   void JobChanged(const kube::Change<CompactJob>& change);
   template <typename T>
   void ChildChanged(const kube::Change<T>& change);
@@ -90,14 +90,14 @@ class Caches {
   kube::Expectations job_writes_;
   kube::Expectations pod_writes_;
   kube::Expectations service_writes_;
-  kube::Expectations member_writes_;
+  kube::Expectations config_map_writes_;
   kube::Informer<CompactJob> jobs_;
   kube::Informer<kube::CompactPod> pods_;
-  kube::Informer<ServiceMeta> services_;
-  std::optional<kube::Informer<MembersObject>> members_;  // of a kind that has them
+  kube::Informer<CompactService> services_;
+  kube::Informer<ConfigMapObject> config_maps_;
   kube::Cache<kube::CompactPod>::Index pods_by_owner_ = 0;
   kube::Cache<kube::CompactPod>::Index pods_by_node_ = 0;
-  kube::Cache<ServiceMeta>::Index services_by_owner_ = 0;
+  kube::Cache<CompactService>::Index services_by_owner_ = 0;
 };
 
 }  // namespace trainyard::ops

@@ -203,7 +203,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   const bool due = lives && TakeRecord(key, now);
   const Urgency urgency = UrgencyOf(job.status, plan.status);
   Stored stored{.version = job.meta.resource_version, .status = job.status};
-  const std::vector<kube::GonePod> gone = historian_.Collect(view, plan, caches_);
+  const std::vector<kube::GonePod> gone = historian_.Collect(view, plan, caches_, now);
   const absl::StatusOr<ActResult> carried = CarryOut(job, plan, urgency, now, stored);
   historian_.Store(job, gone);
   if (!carried.ok()) return {.outcome = OutcomeOf(carried.status())};

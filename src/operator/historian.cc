@@ -24,7 +24,7 @@ Historian::Historian(kube::Api& api, Clock& clock, const Kind& kind)
     : kind_(kind), history_(api.transport(), clock) {}
 
 std::vector<kube::GonePod> Historian::Collect(const job::JobView& view, const job::JobPlan& plan,
-                                              const Caches& caches) {
+                                              const Caches& caches, absl::Time now) {
   if (view.leaving) return {};
   std::map<std::string_view, const job::DeletePod*> removed;  // by uid
   for (const job::Action& action : plan.actions) {
@@ -40,13 +40,18 @@ std::vector<kube::GonePod> Historian::Collect(const job::JobView& view, const jo
     const auto pod = caches.FindPod({view.ns, seen.name});
     if (pod == nullptr || pod->meta.uid != seen.uid) continue;
     pods.push_back(pod);
+    const bool gone = seen.node_health == job::NodeHealth::kGone;
+    const bool away =
+        gone || seen.node_health == job::NodeHealth::kNotReady || (remove != nullptr && remove->force);
+    const absl::Time lost_at = seen.node_since.value_or(now) + view.policies.node_grace;
+    const bool lost = !seen.IsFinished() && away && (gone || now >= lost_at);
     leaving.push_back({.pod = pod.get(),
                        .member = StrCat(seen.role, "-", seen.index),
                        .container = MainContainer(kind_, *pod),
-                       .why = remove == nullptr ? "" : remove->why,
-                       .lost = (remove != nullptr && remove->force) ||
-                               seen.node_health == job::NodeHealth::kNotReady ||
-                               seen.node_health == job::NodeHealth::kGone});
+                       .why = lost                ? StrCat("was lost with ", seen.node)
+                              : remove == nullptr ? ""
+                                                  : remove->why,
+                       .lost = away});
   }
   return leaving.empty() ? std::vector<kube::GonePod>() : history_.Collect(leaving);
 }

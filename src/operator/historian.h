@@ -20,8 +20,8 @@ class Historian {
   Historian(kube::Api& api, Clock& clock, const Kind& kind);
 
   // What is to be known of pods that go, before they are gone.
-  std::vector<kube::GonePod> Collect(const job::JobView& view, const job::JobPlan& plan,
-                                     const Caches& caches);
+  std::vector<kube::GonePod> Collect(const job::JobView& view, const job::JobPlan& plan, const Caches& caches,
+                                     absl::Time now);
   // A history that cannot be stored is no reason to stop: it is logged.
   void Store(const CompactJob& job, const std::vector<kube::GonePod>& gone);
 

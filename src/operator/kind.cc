@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace trainyard::ops {
 
@@ -20,8 +20,11 @@ job::NameRule NamingOf(const CompactJob& job) {
   return {.job = job.meta.name, .uid = job.spec.names_with_uid ? job.meta.uid : std::string_view()};
 }
 
-std::string ObjectMaker::MakeMembers(const job::WriteMembers&) const {
-  TY_CHECK(false, "the kind has no members");
+std::string ConfigName(const CompactJob& job) {
+  constexpr std::size_t kSuffix = 5;
+  return job.spec.names_with_uid
+             ? StrCat(job.meta.name, "-config-", std::string_view(job.meta.uid).substr(0, kSuffix))
+             : StrCat(job.meta.name, "-config");
 }
 
 absl::StatusOr<CompactJob> DecodeJob(const Kind& kind, const std::string& json, FindKnownJob find) {

@@ -31,6 +31,10 @@ struct CompactJob {
 
 // What the job's objects are called.
 job::NameRule NamingOf(const CompactJob& job);
+// The ConfigMap that pods mount when what they are told of each other does not fit their environment, and
+// where they find its files.
+std::string ConfigName(const CompactJob& job);
+inline constexpr std::string_view kConfigFolder = "/var/run/trainyard/config";
 
 // The reference by which an object belongs to the job, and goes with it.
 Object OwnerReference(const kube::Resource& kind, const kube::ObjectMeta& job);
@@ -50,8 +54,8 @@ class ObjectMaker {
   // JSON texts. The role is one of the spec's, the index one of its indexes.
   virtual std::string MakePod(const job::CreatePod& create) const = 0;
   virtual std::string MakeService(const job::CreateService& create) const = 0;
-  // Of a kind that has members.
-  virtual std::string MakeMembers(const job::WriteMembers& write) const;
+  // The files of the configuration, by name, of a job that has config_in_file.
+  virtual Object MakeConfigData() const = 0;
 };
 
 class Kind {
@@ -73,7 +77,8 @@ class Kind {
   virtual std::vector<std::string> place_labels() const = 0;
   // Nothing: the labels are not those of an object of ours.
   virtual std::optional<Place> FindPlace(const kube::ObjectMeta& meta) const = 0;
-  // That an object is to carry to be adopted by the job.
+  // That all objects of the job carry, and those of a pod and its service.
+  virtual Object LabelsOf(const kube::ObjectMeta& job) const = 0;
   virtual Object LabelsOf(const kube::ObjectMeta& job, const Place& place) const = 0;
 
   // Reads any object of the kind, however bad its spec is. InvalidArgument: it has no metadata.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
+#include "job/members.h"
 #include "operator/labels.h"
 
 namespace trainyard::ops {
@@ -117,6 +119,31 @@ std::string ObserveWait(const kube::CompactPod& pod, const ContainerStatus* main
   return std::string(main->state.reason.view());
 }
 
+// Whether the container that was started again last had ended with 0.
+bool FollowedSuccess(const kube::CompactPod& pod) {
+  const ContainerState* last = nullptr;
+  for (const ContainerStatus& container : pod.containers) {
+    if (container.restart_count == 0 || !container.last_termination) continue;
+    if (last == nullptr || last->finished < container.last_termination->finished)
+      last = &*container.last_termination;
+  }
+  return last != nullptr && last->exit_code == 0;
+}
+
+// When the kubelet starts a container again that it holds back: it says for how long after the last end.
+std::optional<absl::Time> ObserveBackOff(const ContainerStatus& container) {
+  constexpr std::string_view kSays = "back-off ";
+  std::string_view message = container.state.message;
+  if (container.state.reason != std::string_view("CrashLoopBackOff") || !message.starts_with(kSays) ||
+      !container.last_termination || !container.last_termination->finished) {
+    return std::nullopt;
+  }
+  message.remove_prefix(kSays.size());
+  absl::Duration wait;
+  if (!absl::ParseDuration(std::string(message.substr(0, message.find(' '))), &wait)) return std::nullopt;
+  return *container.last_termination->finished + wait;
+}
+
 // Nobody but us is to write it, and somebody may have.
 int ObserveAttempt(const kube::CompactPod& pod) {
   const int attempt = ParseNumber<int>(pod.meta.annotations.Get(kAttemptAnnotation)).value_or(0);
@@ -183,6 +210,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
                     .stopped = !pod.meta.annotations.Get(kStoppedAnnotation).empty(),
                     .node = std::string(pod.node.view())};
   for (const ContainerStatus& container : pod.containers) view.restarts += container.restart_count;
+  view.restarted_after_success = view.restarts > 0 && FollowedSuccess(pod);
   if (const std::string_view avoids = pod.meta.annotations.Get(kAvoidsAnnotation); !avoids.empty()) {
     for (const std::string_view node : Split(avoids, ',')) view.avoids.emplace_back(node);
   }
@@ -200,7 +228,10 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
              (container.last_termination && succeeded(*container.last_termination));
     });
   }
-  if (!view.main_runs && !view.IsFinished()) view.waits = ObserveWait(pod, main.first);
+  if (!view.main_runs && !view.IsFinished()) {
+    view.waits = ObserveWait(pod, main.first);
+    if (main.first != nullptr) view.resumes = ObserveBackOff(*main.first);
+  }
   if (!view.IsFinished()) view.creation_error = ObserveCreationError(pod);
   if (!pod.node.empty()) {
     NodeSight node = find_node(pod);
@@ -212,23 +243,58 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
   return view;
 }
 
-absl::StatusOr<MembersObject> ParseMembers(std::string json) {
-  MembersObject members;
+absl::StatusOr<ConfigMapObject> ParseConfigMap(std::string json) {
+  ConfigMapObject config_map;
   TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
-  TY_ASSIGN_OR_RETURN(members.meta, kube::ParseObjectMeta(std::move(json)));
-  members.text = StringAt(document, {"data", "members"});
-  return members;
+  TY_ASSIGN_OR_RETURN(config_map.meta, kube::ParseObjectMeta(std::move(json)));
+  const Object* data = ObjectAt(document, {"data"});
+  if (data == nullptr) return config_map;
+  const Document* members = data->if_contains(kMembersKey);
+  config_map.text = members == nullptr ? FingerprintOf(*data) : std::string(Text(*members));
+  return config_map;
 }
 
-job::MembersView ObserveMembers(const MembersObject& members) {
-  return {.uid = members.meta.uid,
-          .version = members.meta.resource_version,
-          .text = members.text,
-          .owned = members.meta.controller.has_value(),
-          .leaving = members.meta.deletion_time.has_value()};
+job::ConfigMapView ObserveConfigMap(const ConfigMapObject& config_map) {
+  return {.name = config_map.meta.name,
+          .uid = config_map.meta.uid,
+          .version = config_map.meta.resource_version,
+          .text = config_map.text,
+          .owned = config_map.meta.controller.has_value(),
+          .leaving = config_map.meta.deletion_time.has_value()};
 }
 
-job::ServiceView ObserveService(const ServiceMeta& service, Place place) {
+std::string FingerprintOf(const Object& data) {
+  std::map<std::string_view, std::string_view> sorted;
+  for (const auto& member : data) sorted.emplace(Key(member), Text(member.value()));
+  std::string all;
+  for (const auto& [key, value] : sorted) StrAppend(all, key, "=", value, "\n");
+  return job::Fingerprint(all);
+}
+
+absl::StatusOr<CompactService> ParseService(std::string json, const kube::MetaOptions& kept) {
+  CompactService service;
+  TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
+  TY_ASSIGN_OR_RETURN(service.meta, kube::ParseObjectMeta(std::move(json), kept));
+  const Object* selector = ObjectAt(document, {"spec", "selector"});
+  const Document* labels = Find(document, {"metadata", "labels"});
+  service.selects_by_its_labels = selector != nullptr && labels != nullptr && !selector->empty();
+  if (selector != nullptr && labels != nullptr) {
+    for (const auto& member : *selector)
+      service.selects_by_its_labels &= StringAt(*labels, {Key(member)}) == Text(member.value());
+    service.selector_size = selector->size();
+  }
+  if (const Array* ports = ArrayAt(document, {"spec", "ports"})) {
+    for (const Document& port : *ports) {
+      const std::int64_t number = IntAt(port, {"port"}).value_or(0);
+      const bool same =
+          IntAt(port, {"targetPort"}).value_or(number) == number && StringAt(port, {"targetPort"}).empty();
+      service.ports.push_back(same ? static_cast<int>(number) : 0);
+    }
+  }
+  return service;
+}
+
+job::ServiceView ObserveService(const CompactService& service, Place place) {
   return {.name = service.meta.name,
           .uid = service.meta.uid,
           .role = std::move(place.role),

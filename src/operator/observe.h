@@ -26,18 +26,26 @@ NodeSight ObserveNode(const kube::CompactNode& node);
 job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& kind,
                         const FindNode& find_node);
 
-// Of a service nothing else is looked at.
-struct ServiceMeta {
+// What is kept of a service: enough to see whether it is as it was made.
+struct CompactService {
   kube::ObjectMeta meta;
+  std::vector<int> ports;  // 0: one that leads to another
+  bool selects_by_its_labels = false;
+  std::size_t selector_size = 0;
 };
-// What tells a job's members of each other.
-struct MembersObject {
-  kube::ObjectMeta meta;
-  std::string text;
-};
-absl::StatusOr<MembersObject> ParseMembers(std::string json);
-job::MembersView ObserveMembers(const MembersObject& members);
+absl::StatusOr<CompactService> ParseService(std::string json, const kube::MetaOptions& kept);
+// Whether it is altered is for the caller to say, who knows the job.
+job::ServiceView ObserveService(const CompactService& service, Place place);
 
-job::ServiceView ObserveService(const ServiceMeta& service, Place place);
+// A ConfigMap of a job.
+inline constexpr std::string_view kMembersKey = "members";  // who its members are; else: what its pods mount
+struct ConfigMapObject {
+  kube::ObjectMeta meta;
+  std::string text;  // as ConfigMapView has it
+};
+absl::StatusOr<ConfigMapObject> ParseConfigMap(std::string json);
+job::ConfigMapView ObserveConfigMap(const ConfigMapObject& config_map);
+// Of a ConfigMap's data: short, and another for other data.
+std::string FingerprintOf(const Object& data);
 
 }  // namespace trainyard::ops

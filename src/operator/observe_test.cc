@@ -46,6 +46,33 @@ TEST(ObservePod, SeesASuccessThatTheKubeletHasStartedAgain) {
                 "lastState":{"terminated":{"exitCode":0}}}]})");
   EXPECT_TRUE(pod.main_succeeded);
   EXPECT_TRUE(pod.main_runs);
+  EXPECT_TRUE(pod.restarted_after_success);
+}
+
+TEST(ObservePod, SeesUntilWhenTheKubeletHoldsAContainerBack) {
+  const job::PodView pod = Observe(
+      kNode,
+      R"({"phase":"Running","containerStatuses":[{"name":"tensorflow","restartCount":1,"state":{"waiting":
+                {"reason":"CrashLoopBackOff","message":"back-off 1m20s restarting failed container=tensorflow pod=p"}},
+                "lastState":{"terminated":{"exitCode":1,"finishedAt":"2024-05-01T10:00:00Z"}}}]})");
+  EXPECT_EQ(pod.resumes, kTen + absl::Seconds(80));
+  EXPECT_FALSE(pod.restarted_after_success);
+}
+
+TEST(ParseService, SeesWhatItSelectsAndItsPorts) {
+  const auto parse = [](std::string_view selector, std::string_view ports) {
+    return *ParseService(StrCat(R"({"metadata":{"name":"s","labels":{"a":"1","b":"2"}},"spec":{"selector":)",
+                                selector, R"(,"ports":)", ports, "}}"),
+                         {});
+  };
+  const CompactService made = parse(R"({"a":"1","b":"2"})", R"([{"port":7,"targetPort":7},{"port":8}])");
+  EXPECT_TRUE(made.selects_by_its_labels);
+  EXPECT_EQ(made.selector_size, 2U);
+  EXPECT_EQ(made.ports, (std::vector<int>{7, 8}));
+  EXPECT_FALSE(parse(R"({"a":"1","b":"3"})", "[]").selects_by_its_labels);
+  EXPECT_FALSE(parse("{}", "[]").selects_by_its_labels) << "it selects nothing";
+  EXPECT_EQ(parse(R"({"a":"1"})", R"([{"port":7,"targetPort":9}])").ports, std::vector<int>{0});
+  EXPECT_EQ(parse(R"({"a":"1"})", R"([{"port":7,"targetPort":"web"}])").ports, std::vector<int>{0});
 }
 
 TEST(ObservePod, SeesTheFailureBeforeASuccess) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "operator/kind.h"
 #include "operator/labels.h"
 
 namespace trainyard::ops {
@@ -60,6 +61,16 @@ Array& MakeArrayAt(Object& object, std::string_view key) {
   Document& member = object[key];
   if (!member.is_array()) member = Array();
   return member.get_array();
+}
+
+void MountConfig(Object& pod_spec, const std::string& config_map) {
+  constexpr std::string_view kVolume = "trainyard-config";
+  MakeArrayAt(pod_spec, "volumes")
+      .push_back(Object{{"name", kVolume}, {"configMap", Object{{"name", config_map}}}});
+  ForEachContainer(pod_spec, [&](Object& container) {
+    MakeArrayAt(container, "volumeMounts")
+        .push_back(Object{{"name", kVolume}, {"mountPath", kConfigFolder}, {"readOnly", true}});
+  });
 }
 
 void AddEnv(Array& env, std::string_view name, std::string value) {

@@ -31,6 +31,9 @@ void ForEachContainer(Object& pod_spec, const std::function<void(Object&)>& fill
 // The list at the key, made if there is none.
 Array& MakeArrayAt(Object& object, std::string_view key);
 
+// Mounts the ConfigMap of a job's configuration in every container.
+void MountConfig(Object& pod_spec, const std::string& config_map);
+
 void AddEnv(Array& env, std::string_view name, std::string value);
 
 }  // namespace trainyard::ops

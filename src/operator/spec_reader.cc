@@ -107,6 +107,36 @@ void SpecReader::CheckJobName(std::string_view name) {
   if (!problem.empty()) Problem("metadata.name", StrCat("'", Escaped(name), "' ", problem));
 }
 
+void SpecReader::AddPods(const std::string& path, std::size_t replicas, const Document* pod_template) {
+  if (pod_template == nullptr) return;
+  std::size_t containers = 0;
+  for (const std::string_view list : {"initContainers", "containers"}) {
+    if (const Array* found = ArrayAt(*pod_template, {"spec", list})) containers += found->size();
+  }
+  most_containers_ = std::max(most_containers_, containers);
+  containers_ += replicas * containers;
+  const std::size_t each = PrintJson(*pod_template).size();
+  pod_bytes_ += replicas * each;
+  if (pod_bytes_ <= kMostOfPods) return;
+  Problem(path + ".replicas",
+          StrCat(replicas, " pods of ", FormatBytes(each), " each: all pods of the job come to ",
+                 FormatBytes(pod_bytes_), ", and a job may have ", FormatBytes(kMostOfPods),
+                 "; use fewer pods or a smaller template"));
+}
+
+bool SpecReader::NeedsConfigFile(std::string_view path, const Told& told) {
+  const bool fits = told.longest < kLongestVariable && told.bytes * most_containers_ <= kMostToldToPod &&
+                    told.bytes * containers_ <= kMostToldToJob;
+  if (fits) return false;
+  if (told.bytes > kLargestConfig) {
+    Problem(path,
+            StrCat("the addresses of ", told.pods, " pods come to ", FormatBytes(told.bytes),
+                   ", and the ConfigMap that tells pods of each other holds ", FormatBytes(kLargestConfig),
+                   "; use fewer pods, or shorter names of job and namespace"));
+  }
+  return true;
+}
+
 void SpecReader::CheckPodNames(std::string_view job, std::size_t longest, std::string_view example) {
   if (longest <= kube::kMaxDnsLabel) return;
   Problem("metadata.name", StrCat("is too long by ", longest - kube::kMaxDnsLabel, ": names of pods as ", job,

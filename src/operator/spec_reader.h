@@ -19,6 +19,13 @@ inline constexpr std::int64_t kMostSeconds = std::numeric_limits<std::int32_t>::
 inline constexpr std::int64_t kMostPort = 65535;
 // What Linux takes as one argument or variable, and something for its name.
 inline constexpr std::size_t kLongestVariable = std::size_t{128} * 1024 - 100;
+// What pods are told of each other, in the environments of one pod and of all pods of a job. What is more
+// goes into one ConfigMap, which holds 1 MiB with its metadata.
+inline constexpr std::size_t kMostToldToPod = std::size_t{512} << 10;
+inline constexpr std::size_t kMostToldToJob = std::size_t{512} << 20;
+inline constexpr std::size_t kLargestConfig = (std::size_t{1} << 20) - (std::size_t{8} << 10);
+// The pods of one job together, as their templates have them.
+inline constexpr std::size_t kMostOfPods = std::size_t{1} << 30;
 
 // Of a value that is wrong, enough to know it again.
 inline constexpr std::size_t kShown = 100;
@@ -66,12 +73,25 @@ class SpecReader {
   void CheckPort(const std::string& path, const Document& port);
   // Names of pods begin with the job's, and services have the same names.
   void CheckJobName(std::string_view name);
+  // Adds the pods of a role to what is generated for the job; more than all may be together is told.
+  void AddPods(const std::string& path, std::size_t replicas, const Document* pod_template);
+  // Whether what every container is told of all `pods` goes into a ConfigMap instead of its environment; more
+  // than that holds is told.
+  struct Told {
+    std::size_t longest = 0;  // variable
+    std::size_t bytes = 0;    // of all variables
+    std::int64_t pods = 0;
+  };
+  bool NeedsConfigFile(std::string_view path, const Told& told);
   void CheckPodNames(std::string_view job, std::size_t longest, std::string_view example);
 
  private:
   void CheckMetadata(const std::string& path, const Document& pod_template);
 
   std::string problem_;
+  std::size_t most_containers_ = 0;  // of one pod
+  std::size_t containers_ = 0;       // of all pods
+  std::size_t pod_bytes_ = 0;        // of all templates
 };
 
 }  // namespace trainyard::ops

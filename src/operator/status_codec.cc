@@ -53,11 +53,12 @@ std::optional<job::Condition> ParseCondition(const Document& document, const Con
 }
 
 Object PrintRestarts(const job::RoleStatus& role) {
-  if (role.restarts == 0 && role.disruptions == 0 && role.attempts.empty() && role.last_cause.empty())
+  if (role.restarts == 0 && role.disruptions == 0 && role.attempts.empty() && role.seen.empty() &&
+      role.last_cause.empty())
     return {};
   Object out{{"count", role.restarts}};
   if (role.disruptions > 0) out["disruptions"] = role.disruptions;
-  if (role.settled > 0) out["settled"] = role.settled;
+  if (!role.seen.empty()) out["seen"] = job::PrintAttempts(role.seen);
   if (!role.attempts.empty()) out["attempts"] = job::PrintAttempts(role.attempts);
   if (!role.last_cause.empty()) out["lastCause"] = role.last_cause;
   AddTime(out, "lastTime", role.last_time);
@@ -135,7 +136,7 @@ void ParseRestarts(const Document& document, job::JobStatus& status) {
     job::RoleStatus& role = status.roles[std::string(Key(member))];
     role.restarts = LongAt(member.value(), {"count"});
     role.disruptions = LongAt(member.value(), {"disruptions"});
-    role.settled = LongAt(member.value(), {"settled"});
+    role.seen = job::ParseAttempts(StringAt(member.value(), {"seen"})).value_or(std::map<int, int>());
     role.attempts = job::ParseAttempts(StringAt(member.value(), {"attempts"})).value_or(std::map<int, int>());
     role.last_cause = StringAt(member.value(), {"lastCause"});
     role.last_time = TimeAt(member.value(), {"lastTime"});

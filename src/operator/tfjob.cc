@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/names.h"
@@ -26,6 +27,7 @@ constexpr std::string_view kTypeLabel = "tf-replica-type";
 constexpr std::string_view kTypeIndexLabel = "tf-replica-index";
 
 constexpr std::string_view kEval = "eval";
+constexpr std::string_view kTfConfig = "TF_CONFIG";
 
 const kube::Resource& TfJobs() {
   static const auto* const resource =
@@ -33,12 +35,14 @@ const kube::Resource& TfJobs() {
   return *resource;
 }
 
+Object PrintTfJobLabels(const kube::ObjectMeta& job) {
+  return {{kTfJobGroupLabel, kTfJobGroup}, {kTfJobNameLabel, job.name}, {kJobUidLabel, job.uid}};
+}
 Object PrintTfJobLabels(const kube::ObjectMeta& job, const Place& place) {
-  return {{kTfJobGroupLabel, kTfJobGroup},
-          {kTfJobNameLabel, job.name},
-          {kTypeLabel, place.role},
-          {kTypeIndexLabel, StrCat(place.index)},
-          {kJobUidLabel, job.uid}};
+  Object labels = PrintTfJobLabels(job);
+  labels[kTypeLabel] = place.role;
+  labels[kTypeIndexLabel] = StrCat(place.index);
+  return labels;
 }
 
 // What is not restarted by the kubelet is by us, or not at all.
@@ -92,6 +96,7 @@ class TfObjectMaker final : public ObjectMaker {
     Object& spec = MakeObjectAt(pod, {"spec"});
     spec["restartPolicy"] = from.restart;
     ForEachContainer(spec, [&](Object& container) { FillContainer(container, from, place, create.attempt); });
+    if (job_.spec.config_in_file) MountConfig(spec, ConfigName(job_));
     return PrintJson(pod);
   }
 
@@ -104,6 +109,10 @@ class TfObjectMaker final : public ObjectMaker {
          .labels = PrintTfJobLabels(job_.meta, place),
          .owner = OwnerReference(TfJobs(), job_.meta)},
         Array{Object{{"name", kTfPortName}, {"port", from.port}, {"targetPort", from.port}}}));
+  }
+
+  Object MakeConfigData() const override {
+    return {{kTfConfig, JsonObject().AddRaw("cluster", cluster_).Str()}};
   }
 
  private:
@@ -119,9 +128,13 @@ class TfObjectMaker final : public ObjectMaker {
 
   void FillContainer(Object& container, const Role& from, const Place& place, int attempt) const {
     Array& env = MakeArrayAt(container, "env");
-    env.push_back(Object{{"name", "TF_CONFIG"},
-                         {"value", job::PrintTfConfig(cluster_, TaskType(place.role), place.index)}});
-    env.push_back(Object{{"name", "TRAINYARD_ATTEMPT"}, {"value", StrCat(attempt)}});
+    if (job_.spec.config_in_file) {
+      AddEnv(env, StrCat(kTfConfig, "_FILE"), StrCat(kConfigFolder, "/", kTfConfig));
+      AddEnv(env, StrCat(kTfConfig, "_TASK"), job::PrintTfTask(TaskType(place.role), place.index));
+    } else {
+      AddEnv(env, kTfConfig, job::PrintTfConfig(cluster_, TaskType(place.role), place.index));
+    }
+    AddEnv(env, "TRAINYARD_ATTEMPT", StrCat(attempt));
     const Document* name = container.if_contains("name");
     if (name == nullptr || Text(*name) != kTensorflow) return;
     Array& ports = MakeArrayAt(container, "ports");
@@ -161,6 +174,8 @@ std::optional<Place> TfJobKind::FindPlace(const kube::ObjectMeta& meta) const {
   if (!index || job.empty() || role.empty()) return std::nullopt;
   return Place{.job = std::string(job), .role = std::string(role), .index = *index};
 }
+
+Object TfJobKind::LabelsOf(const kube::ObjectMeta& job) const { return PrintTfJobLabels(job); }
 
 Object TfJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
   return PrintTfJobLabels(job, place);

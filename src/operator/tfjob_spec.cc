@@ -41,7 +41,7 @@ class TfJobReader : private SpecReader {
       ReadPolicies(*spec);
       ReadRoles(job.name, *spec);
       CheckJobName(job.name);
-      CheckTfConfig(job);
+      MeasureTfConfig(job);
     }
     out_.invalid = problem();
     return std::move(out_);
@@ -107,6 +107,8 @@ class TfJobReader : private SpecReader {
       Problem(path + ".replicas", StrCat("there can be only one chief, not ", role.replicas));
     }
     CheckTemplate(path + ".template", Find(replica, {"template"}));
+    AddPods(path, static_cast<std::size_t>(role.replicas), Find(replica, {"template"}));
+    role.ports = {FindTfPort(replica)};
     constexpr std::string_view kAnyUid = "xxxxx";
     const job::NameRule naming{.job = job, .uid = kAnyUid};
     CheckPodNames(job, job::LongestPodName(naming, role.slug, role.replicas),
@@ -141,23 +143,19 @@ class TfJobReader : private SpecReader {
     }
   }
 
-  // Each pod gets the addresses of all others in one variable.
-  void CheckTfConfig(const kube::ObjectKey& job) {
+  // Each pod gets the addresses of all others in TF_CONFIG.
+  void MeasureTfConfig(const kube::ObjectKey& job) {
     constexpr std::string_view kAround = R"("..svc:65535",)";
-    std::size_t bytes = 0;
-    std::int64_t pods = 0;
+    Told told;
     for (const job::RoleSpec& role : out_.spec.roles) {
       if (role.slug == "eval") continue;
       const std::size_t name =
           job::LongestPodName({.job = job.name, .uid = "xxxxx"}, role.slug, role.replicas);
-      bytes += static_cast<std::size_t>(role.replicas) * (name + job.ns.size() + kAround.size());
-      pods += role.replicas;
+      told.bytes += static_cast<std::size_t>(role.replicas) * (name + job.ns.size() + kAround.size());
+      told.pods += role.replicas;
     }
-    if (bytes < kLongestVariable) return;
-    Problem("spec.tfReplicaSpecs",
-            StrCat("TF_CONFIG would be about ", FormatBytes(bytes), " with the addresses of ", pods,
-                   " pods, and a process takes a variable of at most ", FormatBytes(kLongestVariable),
-                   "; use fewer pods, or shorter names of job and namespace"));
+    told.longest = told.bytes;
+    out_.spec.config_in_file = NeedsConfigFile("spec.tfReplicaSpecs", told);
   }
 
   // The chief decides, or worker 0 where there is none.
@@ -177,7 +175,7 @@ class TfJobReader : private SpecReader {
     }
     if (!decided) {
       Problem("spec.tfReplicaSpecs",
-              "nobody can end the job: it needs a Chief or a Worker with at least 1 replica");
+              "the job needs a Chief or a Worker with at least 1 replica, which decides when it has ended");
     }
   }
 

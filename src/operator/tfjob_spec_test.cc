@@ -127,8 +127,8 @@ TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
       {Spec(RoleSpec("Worker"), "backoffLimit: -1"), "spec.backoffLimit: must be a whole number"},
       {Spec(RoleSpec("Worker"), "suspend: maybe"), "spec.suspend: must be true or false"},
       {Spec(RoleSpec("Worker") + ", " + RoleSpec("Trainer")), "spec.tfReplicaSpecs.Trainer: is unknown"},
-      {Spec(RoleSpec("PS")), "spec.tfReplicaSpecs: nobody can end the job"},
-      {Spec(RoleSpec("Worker", "replicas: 0")), "spec.tfReplicaSpecs: nobody can end the job"},
+      {Spec(RoleSpec("PS")), "spec.tfReplicaSpecs: the job needs a Chief or a Worker"},
+      {Spec(RoleSpec("Worker", "replicas: 0")), "spec.tfReplicaSpecs: the job needs a Chief or a Worker"},
       {Spec(RoleSpec("Worker", "replicas: 101")), "metadata.name: is too long by 4", long_name},
       {Spec(RoleSpec("Worker")), "metadata.name: 'a.b'", "a.b"},
       {Template("{metadata: x, spec: {containers: [{name: tensorflow, image: x}]}}"),
@@ -170,12 +170,26 @@ TEST(TfPort, IsThatOfTheNamedPortOrTheDefault) {
   EXPECT_EQ(port("null"), 2222);
 }
 
-TEST(ParseTfJobSpec, RefusesMorePodsThanTfConfigCanName) {
+TEST(ParseTfJobSpec, RefusesMorePodsThanAConfigMapCanNameAndShowsTheSum) {
   const auto workers = [](int replicas) {
-    return Parse(Spec(RoleSpec("Worker", StrCat("replicas: ", replicas)))).invalid;
+    return Parse(Spec(RoleSpec("Worker", StrCat("replicas: ", replicas))));
   };
-  EXPECT_EQ(workers(2'000), "");
-  EXPECT_THAT(workers(20'000), StartsWith("spec.tfReplicaSpecs: TF_CONFIG would be about 820"));
+  EXPECT_FALSE(workers(2'000).spec.config_in_file);
+  EXPECT_TRUE(workers(10'000).spec.config_in_file);
+  EXPECT_EQ(workers(10'000).invalid, "");
+  EXPECT_THAT(workers(100'000).invalid,
+              StartsWith("spec.tfReplicaSpecs: the addresses of 100000 pods come to 4"));
+}
+
+TEST(ParseTfJobSpec, RefusesPodsThatTogetherAreTooLargeAndShowsTheSum) {
+  const std::string large(200'000, 'x');
+  const auto workers = [&](int replicas) {
+    return Parse(Spec(StrCat("Worker: {replicas: ", replicas,
+                             ", template: {spec: {containers: [{name: tensorflow, image: ", large, "}]}}}")))
+        .invalid;
+  };
+  EXPECT_EQ(workers(1'000), "");
+  EXPECT_THAT(workers(10'000), StartsWith("spec.tfReplicaSpecs.Worker.replicas: 10000 pods of 195"));
 }
 
 }  // namespace

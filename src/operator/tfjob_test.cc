@@ -61,10 +61,10 @@ spec:
   const Document pod = Pod(Decoded(TfJob({{"Worker", std::move(role)}})), "worker", 1, 3);
   EXPECT_EQ(StringAt(pod, {"metadata", "name"}), "mnist-worker-1-0a1b2");
   EXPECT_EQ(StringAt(pod, {"metadata", "namespace"}), "team");
-  EXPECT_EQ(
-      PrintJson(*Find(pod, {"metadata", "labels"})),
-      R"({"group_name":"kubeflow.org","tf_job_name":"mnist","tf-replica-type":"worker","tf-replica-index":"1",)"
-      R"("trainyard.dev/job-uid":"0a1b2c3d-0000-4000-8000-000000000000","mine":"yes-it-is"})");
+  EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "labels"})),
+            R"({"group_name":"kubeflow.org","tf_job_name":"mnist",)"
+            R"("trainyard.dev/job-uid":"0a1b2c3d-0000-4000-8000-000000000000","tf-replica-type":"worker",)"
+            R"("tf-replica-index":"1","mine":"yes-it-is"})");
   EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "annotations"})), R"({"a":"b","trainyard.dev/attempt":"3"})");
   EXPECT_EQ(PrintJson(*Find(pod, {"metadata", "ownerReferences"})),
             R"([{"apiVersion":"kubeflow.org/v1alpha2","kind":"TFJob","name":"mnist",)"
@@ -93,6 +93,26 @@ TEST(TfJob, MakesAHeadlessServiceForEachPod) {
             PrintJson(*Find(service, {"metadata", "labels"})));
   EXPECT_EQ(PrintJson(*Find(service, {"spec", "ports"})),
             R"([{"name":"tfjob-port","port":2222,"targetPort":2222}])");
+}
+
+TEST(TfJob, TellsPodsOfALargeJobOfEachOtherInAFile) {
+  const CompactJob job = Decoded(TfJob({{"Worker", TfRole(10'000)}, {"PS", TfRole(100)}}));
+  ASSERT_EQ(job.invalid, "");
+  ASSERT_TRUE(job.spec.config_in_file);
+  const Document pod = Pod(job, "worker", 7, 0);
+  EXPECT_EQ(EnvOf(ContainerOf(pod, 0), "TF_CONFIG"), "(none)");
+  EXPECT_EQ(EnvOf(ContainerOf(pod, 0), "TF_CONFIG_FILE"), "/var/run/trainyard/config/TF_CONFIG");
+  EXPECT_EQ(EnvOf(ContainerOf(pod, 0), "TF_CONFIG_TASK"), R"({"type":"worker","index":7})");
+  EXPECT_EQ(PrintJson(*Find(pod, {"spec", "volumes"})),
+            R"([{"name":"trainyard-config","configMap":{"name":"mnist-config-0a1b2"}}])");
+  EXPECT_EQ(PrintJson(*Find(ContainerOf(pod, 0), {"volumeMounts"})),
+            R"([{"name":"trainyard-config","mountPath":"/var/run/trainyard/config","readOnly":true}])");
+  EXPECT_LT(PrintJson(pod).size(), 2'000U);
+  const Object data = TfJobKind().NewMaker(job)->MakeConfigData();
+  EXPECT_LT(PrintJson(data).size(), std::size_t{1} << 20) << "a ConfigMap holds it";
+  const Document config = ParseJson(Text(data.at("TF_CONFIG"))).value();
+  EXPECT_EQ(ArrayAt(config, {"cluster", "worker"})->size(), 10'000);
+  EXPECT_EQ(Text(ArrayAt(config, {"cluster", "ps"})->back()), "mnist-ps-99-0a1b2.team.svc:2222");
 }
 
 TEST(TfJob, ReadsAnyObjectHoweverBadItIs) {
@@ -162,7 +182,7 @@ TEST(TfJob, ReadsAStatusAsItWroteIt) {
             .completed = job::IndexSet::Parse("0,2-3").value(),
             .attempts = {{1, 2}},
             .restarts = 5,
-            .settled = 4,
+            .seen = {{1, 4}},
             .disruptions = 1,
             .last_cause = "worker-1 \"fell\"",
             .last_time = then};

@@ -20,16 +20,21 @@ std::string Since(absl::Time time, absl::Time now) {
   return time == absl::InfinitePast() ? "" : StrCat(" since ", kube::PrintAge(now - time));
 }
 
-// "3 of 4 members run", "all 4 members run".
+// "3 of 4 members run", "all 4 members run". A job that says itself how many it has is believed, so that this
+// is what `get` shows. What an elastic job says is workers alone.
 std::string CountMembers(const JobPage& page) {
-  const auto running = std::ranges::count_if(page.members, &Member::runs);
   if (page.members.empty()) return "it has no pods";
-  // Those that have no pod just now count too. What an elastic job wants is workers alone.
-  const bool known = !page.job.over && page.job.kind != Kind::kElastic;
-  const auto count = std::max<std::int64_t>(std::ssize(page.members), known ? page.job.wanted : 0);
+  const bool says = page.job.wanted > 0 && page.job.kind != Kind::kElastic;
+  const std::int64_t ready = says ? page.job.ready : std::ranges::count_if(page.members, &Member::runs);
+  const std::int64_t count = says ? page.job.wanted : std::ssize(page.members);
+  const bool some_completed =
+      says && std::ranges::find(page.members, "Completed", &Member::state) != page.members.end();
   const std::string all = StrCat(count, count == 1 ? " member" : " members");
-  if (running == count) return count == 1 ? "its member runs" : StrCat("all ", all, " run");
-  return StrCat(running, " of ", all, running == 1 ? " runs" : " run");
+  const std::string run =
+      StrCat(ready == 1 ? " runs" : " run",
+             some_completed ? (ready == 1 ? " or has completed" : " or have completed") : "");
+  if (ready == count) return count == 1 ? StrCat("its member", run) : StrCat("all ", all, run);
+  return StrCat(ready, " of ", all, run);
 }
 
 std::string Restarts(const Job& job) {
@@ -110,6 +115,11 @@ const Member* FirstFailed(const JobPage& page) {
   return first;
 }
 
+// The member that the job's message begins with, as it does when one has ended the job; empty: none.
+std::string_view NamedIn(const Job& job) {
+  return std::string_view(job.message).substr(0, job.message.find(' '));
+}
+
 std::string AdviseOnEnd(const Job& job, std::string_view member, int exit_code, std::string_view reason,
                         bool previous) {
   const std::string logs = StrCat("`trainyard logs ", job.Id(), " --member ", member);
@@ -123,6 +133,33 @@ std::string AdviseOnEnd(const Job& job, std::string_view member, int exit_code, 
   if (exit_code == kNotRunnableExit)
     return StrCat("the command of ", member, " may not be executed: check its permissions in the image.");
   return StrCat("look at what ", member, " wrote last: ", logs, previous ? " --previous`." : "`.");
+}
+
+// Of a job that has failed: whom to look at.
+std::string AdviseOnFailure(const JobPage& page) {
+  const Job& job = page.job;
+  constexpr std::string_view kLost = " was lost with ";
+  if (const std::size_t lost = job.message.find(kLost); lost != std::string::npos) {
+    const std::string_view rest = std::string_view(job.message).substr(lost + kLost.size());
+    return StrCat(
+        "look at the node (`kubectl describe node ", rest.substr(0, rest.find_first_of("; ")),
+        "`), then submit the job again, or choose a restartPolicy that restarts after the loss of a "
+        "node.");
+  }
+  const std::string_view named = NamedIn(job);
+  const auto member = std::ranges::find(page.members, named, &Member::name);
+  if (member != page.members.end() && member->exit_code != 0)
+    return AdviseOnEnd(job, member->name, member->exit_code, member->state, /*previous=*/false);
+  for (auto gone = page.history.rbegin(); gone != page.history.rend(); ++gone) {
+    if (gone->member == named)
+      return AdviseOnEnd(job, named, gone->exit_code.value_or(1), gone->reason, /*previous=*/true);
+  }
+  if (const Member* const first = FirstFailed(page))
+    return AdviseOnEnd(job, first->name, first->exit_code, first->state, /*previous=*/false);
+  if (const kube::GonePod* const gone = LastFailure(page))
+    return AdviseOnEnd(job, gone->member, gone->exit_code.value_or(1), gone->reason, /*previous=*/true);
+  return StrCat("fix what it says, then submit it again; `trainyard describe ", job.Id(),
+                "` shows all of it.");
 }
 
 std::string Next(const JobPage& page, absl::Time now) {
@@ -162,16 +199,13 @@ std::string Next(const JobPage& page, absl::Time now) {
     if (const Member* const member =
             FindWith(page, [](const Member& one) { return one.state == "CrashLoopBackOff"; }))
       return AdviseOnEnd(job, member->name, 1, "", /*previous=*/true);
+    if (const Member* const first = FirstFailed(page))
+      return AdviseOnEnd(job, first->name, first->exit_code, first->state, /*previous=*/false);
     if (FindWith(page, [](const Member& member) { return member.waits; }) != nullptr)
       return StrCat("wait, or look closer: `trainyard events ", job.Id(), "`.");
     return "";
   }
-  if (const Member* const first = FirstFailed(page))
-    return AdviseOnEnd(job, first->name, first->exit_code, first->state, /*previous=*/false);
-  if (const kube::GonePod* const gone = LastFailure(page))
-    return AdviseOnEnd(job, gone->member, gone->exit_code.value_or(1), gone->reason, /*previous=*/true);
-  return StrCat("mend what it says, then submit it again; `trainyard describe ", job.Id(),
-                "` shows all of it.");
+  return AdviseOnFailure(page);
 }
 
 std::string EndOf(const kube::GonePod& gone) {
@@ -190,8 +224,12 @@ std::string HeadOf(const kube::GonePod& gone, absl::Time now) {
   std::string text = Ago(gone.ended, now);
   if (text.empty()) text = "some time ago";
   StrAppend(text, "  ", gone.member.empty() ? gone.pod : gone.member);
-  if (!gone.node.empty()) StrAppend(text, " on ", gone.node);
-  if (const std::string end = EndOf(gone); !end.empty()) StrAppend(text, " (", end, ")");
+  // What the cause says already is not said twice.
+  const bool says_node = gone.cause.find(gone.node) != std::string::npos;
+  if (!says_node) StrAppend(text, " on ", gone.node);
+  const bool says_end =
+      gone.cause.find("exited ") != std::string::npos || gone.cause.find("was killed ") != std::string::npos;
+  if (const std::string end = EndOf(gone); !end.empty() && !says_end) StrAppend(text, " (", end, ")");
   StrAppend(text, ": ", gone.cause.empty() ? "it was deleted" : gone.cause);
   return text;
 }
@@ -249,7 +287,7 @@ std::string PrintWhy(const JobPage& page, absl::Time now, const WhyOptions& opti
     for (const std::string& wait : diagnosis.waits) StrAppend(out, "  ", wait, "\n");
   }
   if (page.history.empty()) {
-    if (!page.job.last_cause.empty())
+    if (!page.job.last_cause.empty() && page.job.message.find(page.job.last_cause) == std::string::npos)
       StrAppend(out, "\nIt was last restarted because ", page.job.last_cause, ".\n");
   } else {
     const std::size_t told = std::min(options.restarts, page.history.size());

@@ -116,6 +116,20 @@ TEST(Diagnose, CountsMembersThatHaveNoPodJustNow) {
   EXPECT_THAT(Diagnose(page, kNow).sentence, HasSubstr("1 of 3 members runs"));
 }
 
+TEST(Diagnose, CountsMembersAsTheListOfJobsDoes) {
+  const std::vector<kube::CompactPod> three = {Pod("a", "0", R"({"phase":"Running"})"),
+                                               Pod("b", "1", R"({"phase":"Running"})"),
+                                               Pod("c", "2", R"({"phase":"Running"})")};
+  EXPECT_THAT(Diagnose(Page(TfJob(kRunning, R"(,"ready":"1/2")"), three), kNow).sentence,
+              HasSubstr("1 of 2 members runs"));
+  EXPECT_THAT(
+      Diagnose(Page(TfJob(kRunning, R"(,"ready":"2/2")"),
+                    {Pod("a", "0", R"({"phase":"Running"})"), Pod("b", "1", R"({"phase":"Succeeded"})")}),
+               kNow)
+          .sentence,
+      HasSubstr("all 2 members run or have completed"));
+}
+
 TEST(Diagnose, NamesWhoFindsNoNodeAndWhyNot) {
   const kube::CompactPod waiting = Pod(
       "w", "0",
@@ -180,6 +194,50 @@ TEST(Diagnose, NamesTheMemberThatFailedFirst) {
   const JobPage page = Page(TfJob(failed), {ended("a", "0", 1, "1970-01-12T13:46:25Z"),
                                             ended("b", "1", 3, "1970-01-12T13:46:20Z")});
   EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("--member worker-1"));
+}
+
+TEST(Diagnose, NamesTheMemberThatTheJobSaysHasEndedIt) {
+  constexpr std::string_view failed =
+      R"({"type":"Failed","status":"True","reason":"TFJobFailed","message":"worker-1 exited 3 on node-0; not restarted"})";
+  JobPage page = Page(TfJob(failed));
+  page.history = {{.pod = "a", .member = "worker-1", .exit_code = 3, .ended = kNow - absl::Seconds(9)},
+                  {.pod = "b", .member = "worker-0", .exit_code = 1, .ended = kNow}};
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("--member worker-1 --previous"))
+      << "the other failed because of it";
+  page.job.message = "worker-1 was lost with node-2; not restarted: restartPolicy is Never";
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("kubectl describe node node-2`"));
+}
+
+TEST(Diagnose, NamesTheMemberThatAJobInBackOffWaitsFor) {
+  const JobPage page = Page(
+      TfJob(
+          R"({"type":"Restarting","status":"True","reason":"R","message":"worker-0 exited 137; restart 2"})"),
+      {Pod("a", "0",
+           R"({"phase":"Failed","containerStatuses":[{"name":"tensorflow","state":{"terminated":)"
+           R"({"exitCode":137}}}]})")});
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("--member worker-0"));
+}
+
+TEST(PrintWhy, SaysNothingTwice) {
+  JobPage page = Page(
+      TfJob(R"({"type":"Restarting","status":"True","reason":"R","message":"worker-0 exited 1; restart 2"})",
+            R"(,"restarts":{"Worker":{"lastCause":"worker-0 exited 1","lastTime":"1970-01-12T13:46:30Z"}})"));
+  EXPECT_THAT(PrintWhy(page, kNow, {}), Not(HasSubstr("last restarted because")));
+  page.history = {
+      {.pod = "w", .member = "worker-0", .node = "node-2", .cause = "exited 1 on node-2", .exit_code = 1}};
+  EXPECT_THAT(PrintWhy(page, kNow, {}), HasSubstr("worker-0: exited 1 on node-2\n"));
+  page.history = {{.pod = "w", .member = "worker-0", .node = "node-2", .cause = "was lost with node-2"}};
+  EXPECT_THAT(PrintWhy(page, kNow, {}), HasSubstr("worker-0: was lost with node-2\n"));
+}
+
+TEST(Diagnose, SaysWhatToCreateForAMemberThatRefersToWhatIsNotThere) {
+  const JobPage page =
+      Page(TfJob(kRunning),
+           {Pod("a", "0",
+                R"({"phase":"Pending","containerStatuses":[{"name":"tensorflow","state":{"waiting":)"
+                R"({"reason":"CreateContainerConfigError","message":"configmap \"c\" not found"}}}]})")});
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("create what worker-0 refers to"));
+  EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("configmap \"c\" not found"));
 }
 
 TEST(Diagnose, AdvisesByHowAMemberEnded) {

@@ -192,8 +192,8 @@ class Forged(AiJobCase):
                                 "completedIndexes": "no", "failedIndexes": "9999999999", "succeeded": -7, "size": -1,
                                 "restartScope": "Some", "creationErrors": {"-1": "2001-01-01T00:00:00Z", "x": "2001-01-01T00:00:00Z"}}}},
             "of-huge-attempts": {"restarts": {"trainer": {"attempts": "0-1:2147483647", "count": 9223372036854775807,
-                                                          "settled": 9223372036854775807}}},
-            "of-the-most-attempts": {"restarts": {"trainer": {"attempts": "0-1:1000000", "count": 1000000, "settled": 1000000}}},
+                                                          "seen": "0:9223372036854775807"}}},
+            "of-the-most-attempts": {"restarts": {"trainer": {"attempts": "0-1:1000000", "count": 1000000, "seen": "0-1:1000000"}}},
             "of-a-huge-size": {"replicaStatuses": {"trainer": {"size": 900000}}},
             "of-high-indexes": {"replicaStatuses": {"trainer": {"completedIndexes": "5-900000", "failedIndexes": "7"}}},
         }

@@ -145,6 +145,23 @@ class Nodes(NodeCase):
         self.await_phase("failed", "Succeed")
 
 
+class Down(AiJobCase):
+    def test_and_up_of_the_cluster_costs_no_restart(self):
+        policies = ("Always", "OnFailure", "OnNodeFail", "ExitCode")
+        script = "[ $TRAINYARD_ATTEMPT = 0 ] || exit 0; sleep 1000"
+        self.submit(*(aijob(policy.lower(), {"trainer": role(script, 2, policy, restartScope="Pod", restartLimit=0)})
+                      for policy in policies))
+        for policy in policies:
+            self.await_state(policy.lower(), "Running")
+        self.assertEqual(self.cluster.down().returncode, 0)
+        self.cluster.process.wait()
+        self.cluster.start()
+        for policy in policies:
+            with self.subTest(policy):
+                status = self.await_state(policy.lower(), "Succeed")["status"]
+                self.assertEqual((status["restartTotal"], status["restarts"]["trainer"]["disruptions"]), (0, 2))
+
+
 class Accelerators(NodeCase):
     count = 4
 

@@ -35,7 +35,7 @@ def bad_jobs():
         (with_spec("null-types", {"tfReplicaSpecs": None}), SPECS + ": is missing"),
         (tfjob("no-types", {}), SPECS + ": is missing"),
         (tfjob("null-type", {"Worker": None}), SPECS + ".Worker: "),
-        (tfjob("only-ps", {"PS": role("exit 0")}), SPECS + ": nobody can end the job"),
+        (tfjob("only-ps", {"PS": role("exit 0")}), SPECS + ": the job needs a Chief or a Worker"),
         (tfjob("no-template", {"Worker": {"replicas": 1}}), SPECS + ".Worker.template: "),
         (tfjob("no-containers", with_containers()), CONTAINERS + ": "),
         (tfjob("null-containers", worker(template={"spec": {"containers": None}})), CONTAINERS + ": "),
@@ -122,6 +122,14 @@ class BadObjects(JobCase):
         self.assertEqual((told["status"], told["reason"]), ("True", "InvalidSpec"))
         self.assertEqual(told["message"].split(";")[0], SPECS + ".Chief.replicas: there can be only one chief, not 2")
         self.await_told("turns-bad", "Warning", "SpecInvalid", "there can be only one chief")
+        self.patch("turns-bad", {"tfReplicaSpecs": {"Worker": {"replicas": 3}}})  # what is wrong still is, so this is not taken
+        self.kubectl("patch", "tfj", "turns-bad", "--type=json", "-p",
+                     '[{"op": "add", "path": "/spec/tfReplicaSpecs/Boss", "value": {"replicas": 1}}]')
+        eventually(lambda: "Boss" in self.condition("turns-bad", "SpecInvalid")["message"], "the second edit to be judged, too")
+        self.cluster.restart()
+        self.kubectl("patch", "tfj", "turns-bad", "--type=json", "-p", '[{"op": "remove", "path": "/spec/tfReplicaSpecs/Boss"}]')
+        eventually(lambda: "Chief" in self.condition("turns-bad", "SpecInvalid")["message"], "the first to be what is left")
+        self.assertEqual(self.running("turns-bad"), ["chief-0", "worker-0", "worker-1"])
         why = self.cluster.run("why", "tfj/turns-bad", "-n", self.namespace).stdout
         self.assertIn("there can be only one chief, not 2", why)
         self.kubectl("delete", "pod", pods["worker-1"]["metadata"]["name"], "--grace-period=0", "--force")
@@ -130,6 +138,7 @@ class BadObjects(JobCase):
         self.patch("turns-bad", {"tfReplicaSpecs": {"Chief": {"replicas": 1}}})
         eventually(lambda: self.condition("turns-bad", "SpecInvalid") is None, "the condition to go")
         self.assertNotIn("lastValidSpec", self.job("turns-bad")["status"])
+        self.await_running("turns-bad", "chief-0", "worker-0", "worker-1", "worker-2")
         self.open_gate("turns-bad")
         self.await_state("turns-bad", "Succeeded")
 

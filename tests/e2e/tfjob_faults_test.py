@@ -3,6 +3,7 @@
 usage: tfjob_faults_test.py TRAINYARD [unittest arguments]
 """
 
+import json
 import uuid
 
 import cases
@@ -92,7 +93,7 @@ class Deleted(JobCase):
         self.await_state("done", "Succeeded")
         # Nor is any of a job that has ended, whatever is asked of it; tearDown() looks at all pods that were made.
         self.kubectl("delete", "pods", "-l", "tf_job_name=done")
-        for edit in ({"Worker": {"replicas": 5}}, {"Worker": {"replicas": 0}}):  # the second one is not valid: nobody can end the job
+        for edit in ({"Worker": {"replicas": 5}}, {"Worker": {"replicas": 0}}):  # the second one is not valid: no one is left to decide
             self.patch("done", {"tfReplicaSpecs": edit, "suspend": True})
             eventually(lambda: self.job("done")["status"]["observedGeneration"] == self.job("done")["metadata"]["generation"],
                        "the change to be seen")
@@ -101,6 +102,61 @@ class Deleted(JobCase):
         self.assertEqual(plan.stdout.splitlines()[-1], "  nothing to do")
         self.assertEqual(self.starts("done")[pods["worker-1"]["metadata"]["name"]], 1)
         self.assertEqual(self.counts("done", "Worker")["succeeded"], 2)
+
+
+class Altered(JobCase):
+    """What somebody changes with kubectl is put right, and the pods run on."""
+
+    def test_services_and_the_labels_of_pods_are_repaired(self):
+        self.submit(tfjob("altered", {"Worker": role(self.traced("altered", self.behind("altered")), 4, "Never")}))
+        pods = self.await_running("altered", *("worker-%d" % i for i in range(4)))
+        eventually(lambda: len(self.services_of("altered")) == 4, "its services")
+        services = self.services_of("altered")
+        changes = [{"spec": {"selector": {"tf-replica-index": "3", "more": "yes"}}},
+                   {"spec": {"ports": [{"name": "other", "port": 80, "targetPort": 81}]}},
+                   {"metadata": {"labels": {"tf-replica-type": None, "trainyard.dev/job-uid": "x"}}},
+                   {"metadata": {"labels": {"group_name": None}}}]
+        for i, change in enumerate(changes):
+            self.kubectl("patch", "service", services["worker-%d" % i]["metadata"]["name"], "--type=merge", "-p", json.dumps(change))
+        for i, change in enumerate(("tf-replica-index=7", "tf-replica-type-", "group_name-", "trainyard.dev/job-uid=x")):
+            self.kubectl("label", "pod", pods["worker-%d" % i]["metadata"]["name"], change, "--overwrite")
+
+        def differs(kind, thing, *parts):
+            now = self.get("/api/v1/namespaces/%s/%s/%s" % (self.namespace, kind, thing["metadata"]["name"]))
+            self.assertEqual(now["metadata"]["uid"], thing["metadata"]["uid"], "it is the same one")
+            return [part for part in parts if now["spec"].get(part) != thing["spec"].get(part)] or (
+                now["metadata"]["labels"] != thing["metadata"]["labels"])
+        for seat in sorted(services):
+            eventually(lambda s=seat: not differs("services", services[s], "selector", "ports"), "the service of %s as it was" % seat)
+            eventually(lambda s=seat: not differs("pods", pods[s]), "the labels of %s as they were" % seat)
+        self.assertEqual(set(self.starts("altered").values()), {1})
+        self.await_state("altered", "Running")
+        self.open_gate("altered")
+        self.assertEqual(self.await_state("altered", "Succeeded")["status"]["restartCount"], 0)
+
+
+class Large(JobCase):
+    """Jobs whose pods cannot be told of each other by a variable. Most of their pods find no node: they are there, and cost nothing."""
+
+    nowhere = {"nodeSelector": {"there-is": "none"}}
+
+    def test_have_the_addresses_of_all_in_a_file(self):
+        script = ("import json, os; config = json.load(open(os.environ['TF_CONFIG_FILE']));"
+                  "config['task'] = json.loads(os.environ['TF_CONFIG_TASK']); assert 'TF_CONFIG' not in os.environ;"
+                  "print(len(config['cluster']['ps']), config['cluster']['ps'][-1].split('.')[0], config['task'])")
+        count = 4000
+        self.submit(tfjob("large", {"Worker": role("/usr/bin/python3 -c \"%s\"; %s" % (script, self.behind("large")), 1, "Never"),
+                                    "PS": role(FOREVER, count, **self.nowhere)}))
+        pod = self.await_running("large", "worker-0")["worker-0"]
+        suffix = self.job("large")["metadata"]["uid"][:5]
+        eventually(lambda: self.logs(pod).strip(), "what it has read")
+        self.assertEqual(self.logs(pod), "%d large-ps-%d-%s {'type': 'worker', 'index': 0}\n" % (count, count - 1, suffix))
+        self.assertLess(len(json.dumps(pod)), 10000)
+        config = "/api/v1/namespaces/%s/configmaps/large-config-%s" % (self.namespace, suffix)
+        self.assertEqual(self.wire.ask("GET", config)[0], 200)
+        self.open_gate("large")
+        self.await_state("large", "Succeeded")
+        eventually(lambda: self.wire.ask("GET", config)[0] == 404, "the file to go with the services")
 
 
 class Nodes(JobCase):
@@ -139,6 +195,9 @@ class Nodes(JobCase):
         self.assertEqual({kind: (r["count"], r["disruptions"]) for kind, r in status["restarts"].items()},
                          {"Worker": (0, 2), "PS": (0, 1)})
         self.assertRegex(status["restarts"]["Worker"]["lastCause"], r"^worker-\d was lost with %s$" % node)
+        why = json.loads(self.cluster.run("why", "tfj/" + name, "-n", self.namespace, "-o", "json").stdout)
+        self.assertEqual({gone["member"]: gone["cause"] for gone in why["history"]},
+                         {seat: "was lost with " + node for seat in pods})
         self.await_told(name, "Warning", "TFJobRestarting", "does not count")
         self.node("start", node)
         # Back, the node ends what was there before.

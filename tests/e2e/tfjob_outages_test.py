@@ -30,6 +30,17 @@ class CutOff(OperatorCase):
         self.assertEqual(self.await_state("many", "Succeeded")["status"]["restartCount"], 0)
         self.assertEqual((len(self.starts("many")), set(self.starts("many").values())), (24, {1}))
 
+    def test_by_the_deletion_of_their_job_they_make_no_more_pods(self):
+        self.operator("--kube-api-qps", "100").await_ready()
+        count = 5000  # which takes a minute and a half
+        self.submit(tfjob("stops", {"Worker": role(FOREVER, count, "Never", nodeSelector={"there-is": "none"})}))
+        eventually(lambda: self.pods_made("stops"), "the first pods")
+        self.kubectl("delete", "tfj", "stops", "--wait=false")
+        self.submit(tfjob("next", {"Worker": role("exit 0", policy="Never")}))
+        self.await_state("next", "Succeeded")  # whose turn comes when nothing is made for the other any more
+        eventually(lambda: not any(name.startswith("stops-") for name in list(self.pods.objects)), "all its pods to be gone")
+        self.assertLess(self.pods_made("stops"), count)
+
     def test_from_the_start_they_wait_and_say_so(self):
         self.cluster.kill()
         operator = self.operator()

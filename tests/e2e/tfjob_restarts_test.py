@@ -98,6 +98,7 @@ class ExitCodes(JobCase):
         eventually(lambda: self.job("waits") and self.job("waits").get("status", {}).get("restartCount") == 2, "two failures")
         pod = self.pods_of("waits")["worker-0"]
         self.assertEqual((self.state("waits"), pod["status"]["phase"]), ("Restarting", "Failed"))
+        eventually(lambda: "; restart 2; waiting until " in self.message("waits"), "it to say until when")
         self.assertEqual(self.logs(pod), "attempt 1\n")
         plan = self.cluster.run("plan", "tfjob/waits", "-n", self.namespace, "--kubeconfig", self.cluster.kubeconfig)
         self.assertEqual(plan.returncode, 0, plan.stderr)
@@ -163,6 +164,13 @@ class Policies(JobCase):
                 self.await_told(name, "Warning", "BackoffLimitExceeded", cause)
         self.assertEqual([sum(self.starts(name).values()) for name in ("limit-0", "limit-1")], [1, 2])
         eventually(lambda: self.pods_of("limit-kubelet") == {}, "the pod that the kubelet would restart to go")
+
+    def test_do_not_count_what_ends_with_0_and_is_started_again(self):
+        self.submit(tfjob("well", {"Worker": role(self.behind("well"), 1, "Never"), "PS": role(self.traced("well", "exit 0"), 1)},
+                          backoffLimit=0))
+        eventually(lambda: sum(self.starts("well").values()) >= 4, "three restarts")
+        self.open_gate("well")
+        self.assertEqual(self.await_state("well", "Succeeded")["status"]["restartCount"], 0)
 
     def test_count_the_restarts_of_all_types_together(self):
         once = AGAIN.replace("exit 0", FOREVER)
