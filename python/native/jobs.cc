@@ -30,11 +30,12 @@ std::unique_ptr<GraphJobs> Open(std::string kubeconfig, std::string context, std
 }
 
 std::unique_ptr<Job> InitJob(GraphJobs& jobs, const std::string& name, bool foreground, double lease,
-                             std::int64_t checkpoint_every) {
+                             std::int64_t checkpoint_every, const std::string& on_nonfinite) {
   return Take(jobs.InitJob(
       name, {.run_type = foreground ? client::RunType::kForeground : client::RunType::kBackground,
              .lease = absl::Seconds(lease),
-             .checkpoint_every = checkpoint_every}));
+             .checkpoint_every = checkpoint_every,
+             .on_nonfinite = graph::ParseOnNonFinite(on_nonfinite).value_or(graph::OnNonFinite::kFail)}));
 }
 
 Workers* AddWorkers(Job& job, const std::vector<std::shared_ptr<graph::Graph>>& graphs, std::string cpu,
@@ -116,7 +117,11 @@ void AddJobs(py::module_& module) {
           },
           Unlocked())
       .def(
-          "save", [](Job& job, const std::string& folder) { return Take(job.Save(folder)); }, Unlocked())
+          "save",
+          [](Job& job, const std::string& folder, std::optional<std::int64_t> step) {
+            return Take(job.Save(folder, step));
+          },
+          Unlocked())
       .def("status", &StatusOf, Unlocked())
       .def("wait", &Wait, Unlocked())
       .def("let_go", &Job::LetGo, Unlocked())

@@ -48,16 +48,21 @@ class Yard:
 
     @checked
     def init_job(self, name: str, *, run_type: str = "foreground", lease: float = 10.0,
-                 checkpoint_every: Whole = 100) -> Job:
+                 checkpoint_every: Whole = 100, on_nonfinite: str = "fail") -> Job:
         """Begins a job.
 
         run_type: "foreground": the job lives as long as this process, and at most `lease` seconds longer if it is
         killed. "background": it goes on by itself, and attach() finds it.
         checkpoint_every: steps.
+        on_nonfinite: what to do when a loss or a variable becomes NaN or infinite: "fail" the job, "warn" and go on,
+        or "skip" the update of that variable.
         """
+        if on_nonfinite not in ("fail", "warn", "skip"):
+            raise _native.Error(f"init_job: there is no on_nonfinite {on_nonfinite!r}: use fail, warn or skip")
         if run_type not in ("foreground", "background"):
             raise _native.Error(f"init_job: there is no run_type {run_type!r}: use foreground or background")
-        return Job(self._jobs.init_job(name, run_type == "foreground", lease, checkpoint_every), name)
+        return Job(self._jobs.init_job(name, run_type == "foreground", lease, checkpoint_every,
+                                       on_nonfinite), name)
 
     @checked
     def attach(self, name: str) -> Job:
@@ -191,9 +196,11 @@ class Job:
         """Begins with the values that Executor.save() wrote there, and not with the initialisers'. Before start()."""
         self._job.load(os.fsencode(folder), bool(allow_missing))
 
-    def save(self, folder: str | os.PathLike[str]) -> int:
-        """Writes the variables of the newest checkpoint for Executor.load(), and gives its step."""
-        return self._job.save(os.fsencode(folder))
+    @checked
+    def save(self, folder: str | os.PathLike[str], *, step: Whole | None = None) -> int:
+        """Writes the variables of the newest checkpoint for Executor.load(), or of the one of that step, and gives its
+        step. Error: there is none; the job is complete and the one of its end is missing; or it has non-finite values."""
+        return self._job.save(os.fsencode(folder), step)
 
     def status(self) -> Status:
         """How it stands now."""

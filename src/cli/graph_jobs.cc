@@ -86,7 +86,7 @@ class GraphStatus final : public Command {
 std::string PrintOutput(const client::GraphOutput& output, bool json) {
   if (json) {
     Array values;
-    for (const double value : output.value.values) values.emplace_back(value);
+    for (const double value : output.value.values) values.push_back(NumberDocument(value));
     const Document document = Object{{"graph", output.graph},
                                      {"pass", output.pass},
                                      {"step", output.step},
@@ -179,7 +179,9 @@ class GraphScale final : public Command {
 class GraphSave final : public Command {
  public:
   std::string name() const override { return "graph save"; }
-  std::string summary() const override { return "Write the model of a graph job's newest checkpoint"; }
+  std::string summary() const override {
+    return "Write the model of a graph job's newest checkpoint, or of one step";
+  }
   std::string details() const override {
     return "A file NAME.tensor for each variable, for Executor.load().\n\n"
            "Example:\n  trainyard graph save nightly --to model";
@@ -187,17 +189,23 @@ class GraphSave final : public Command {
   void Declare(Flags& flags) override {
     job_.Declare(flags);
     flags.Text({.name = "--to", .value = "DIR", .help = "Where it goes"}, to_);
+    flags.Number(
+        {.name = "--step",
+         .value = "N",
+         .help = "Step of the checkpoint to write (default: the newest, of a complete job the last)"},
+        step_);
   }
   absl::Status Run() override {
     if (to_.empty()) return UsageError("--to is missing: the folder that the model goes to");
     TY_ASSIGN_OR_RETURN(const auto job, job_.Attach());
-    TY_ASSIGN_OR_RETURN(const std::int64_t step, job->Save(to_));
+    TY_ASSIGN_OR_RETURN(const std::int64_t step, job->Save(to_, step_));
     return Print(StrCat("the model of step ", step, " is in ", to_, "\n"));
   }
 
  private:
   NamedJob job_;
   std::string to_;
+  std::optional<std::int64_t> step_;
 };
 
 class GraphDelete final : public Command {

@@ -190,6 +190,7 @@ absl::Status GraphJob::CreateOnce() {
   TY_RETURN_IF_ERROR(CheckComplete());
   ps::NewJob job{.graphs = {.trainers = trainers_->graphs(), .pservers = pservers_->graphs()},
                  .checkpoint_every = options_.checkpoint_every,
+                 .on_nonfinite = options_.on_nonfinite,
                  .foreground = options_.run_type == RunType::kForeground};
   if (const auto& elastic = trainers_->settings().elastic) {
     job.least_trainers = elastic->least;

@@ -37,6 +37,7 @@ struct JobOptions {
   RunType run_type = RunType::kForeground;
   absl::Duration lease = absl::Seconds(10);  // of a foreground job's client
   std::int64_t checkpoint_every = 100;       // steps
+  graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail;
 };
 
 struct WorkersOptions {
@@ -96,8 +97,11 @@ class Job {
   // executor saves them. Before the first Start(). Variables without a file keep their initial value if that
   // is allowed. The job's storage must be a folder that this machine sees too.
   virtual absl::Status Load(const std::string& folder, bool allow_missing) = 0;
-  // Writes the variables of the newest checkpoint so; the last one is of the end. Returns its step.
-  virtual absl::StatusOr<std::int64_t> Save(const std::string& folder) = 0;
+  // Writes the variables of the newest checkpoint so, or of the one of that step, and returns its step. Of a
+  // job that is complete the newest is that of its end, or there is an error, as there is if it has
+  // non-finite values.
+  virtual absl::StatusOr<std::int64_t> Save(const std::string& folder,
+                                            std::optional<std::int64_t> step = std::nullopt) = 0;
 
   virtual absl::StatusOr<JobStatus> Status() = 0;
   // Until it is complete. DeadlineExceeded: it is not yet. Others: why it failed.

@@ -105,7 +105,9 @@ class GraphPserver final : public Pserver {
   // Checkpoints: pserver_checkpoints.cc.
   void CheckpointIfDue();
   absl::Status WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra);
-  absl::Status WriteEverywhere();
+  // The same as a part of a checkpoint that all pservers write under one step.
+  absl::Status WriteCommon(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra);
+  absl::StatusOr<std::int64_t> WriteEverywhere();
   void WriteAsAsked();
 
   kv::Store& store_;

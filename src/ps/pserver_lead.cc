@@ -96,6 +96,7 @@ void GraphPserver::FinishIfDone() {
   const absl::Status finished = finished_ ? absl::OkStatus() : Finish();
   finished_ = finished.ok();
   if (finished.ok()) return AnswerIdle(finished);
+  if (IsFinal(finished)) return End(finished);
   // It is asked again, by whoever waits.
   log::Warn("the job cannot be ended yet", {{"error", finished}});
   AnswerIdle(absl::UnavailableError(finished.message()));
@@ -173,13 +174,13 @@ void GraphPserver::AnnounceRunning() {
 
 // All records of all passes are used: everything is written down, and then the job is complete.
 absl::Status GraphPserver::Finish() {
-  TY_RETURN_IF_ERROR(WriteEverywhere());
+  TY_ASSIGN_OR_RETURN(const std::int64_t step, WriteEverywhere());
   for (;;) {
     TY_ASSIGN_OR_RETURN(StoredMeta stored, GetMeta(store_, options_.keys));
     if (stored.meta.generation != generation_) return GenerationBegun(stored.meta.generation);
     if (stored.meta.state == JobState::kFailed) return JobFailedError(stored.meta);
     stored.meta.state = JobState::kComplete;
-    stored.meta.steps = parameters_->step();
+    stored.meta.steps = step;
     const absl::StatusOr<kv::Revision> put = PutMeta(store_, options_.keys, stored.meta, stored.revision);
     if (!absl::IsAborted(put.status())) return put.status();
   }

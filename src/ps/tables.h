@@ -58,6 +58,7 @@ struct Checkpoint {
   std::uint64_t bytes = 0;
   std::uint32_t crc32c = 0;  // of all bytes but the checksums among them
   std::string layout;
+  bool nonfinite = false;  // a variable has a NaN or an infinity
   bool operator==(const Checkpoint&) const = default;
 };
 struct GraphCheckpoints {
@@ -92,6 +93,9 @@ absl::StatusOr<Output> DecodeOutput(std::string_view text);
 // The newest step that every one of the graphs has a checkpoint of, of that layout; none if there is none.
 std::optional<std::int64_t> NewestCommonStep(const std::vector<GraphCheckpoints>& all,
                                              std::string_view layout);
+
+// The same of the checkpoints without non-finite values.
+std::optional<std::int64_t> NewestFiniteStep(std::vector<GraphCheckpoints> all, std::string_view layout);
 
 // A whole graph, programs and all. What is read has passed graph::Decode() and graph::CheckProgram().
 absl::Status PutGraph(kv::Store& store, IdSource& ids, const JobKeys& keys, const graph::Graph& graph);

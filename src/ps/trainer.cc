@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/pace.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/exec/executor.h"
@@ -143,13 +144,32 @@ class GraphTrainer final : public Trainer {
   absl::Status TakePrograms(const JobMeta& meta) {
     if (main_ != nullptr && graph_.cut == meta.Cut()) return absl::OkStatus();
     TY_ASSIGN_OR_RETURN(graph_, TakeGraph(store_, options_.keys, meta, options_.graph));
-    const graph::ExecutorOptions executing{.threads = options_.threads,
-                                           .check_finite = options_.check_finite};
+    const graph::ExecutorOptions executing{
+        .threads = options_.threads,
+        .check_finite = options_.check_finite,
+        .on_loss = [this, policy = meta.on_nonfinite](const std::string& name, const graph::Tensor& loss) {
+          return CheckLoss(policy, name, loss);
+        }};
     main_.reset();
     startup_.reset();
     scope_ = std::make_unique<graph::Scope>();
     TY_ASSIGN_OR_RETURN(startup_, graph::PreparedBlock::Make(graph_.startup, 0, *scope_, executing));
     TY_ASSIGN_OR_RETURN(main_, graph::PreparedBlock::Make(graph_.main, 0, *scope_, executing));
+    return absl::OkStatus();
+  }
+
+  // What the pservers make of the gradients that follow is theirs to check.
+  absl::Status CheckLoss(graph::OnNonFinite policy, const std::string& name, const graph::Tensor& loss) {
+    const std::string nonfinite = graph::FindNonFinite(name, loss);
+    if (nonfinite.empty()) return absl::OkStatus();
+    if (policy == graph::OnNonFinite::kFail)
+      return absl::FailedPreconditionError(
+          StrCat("step ", peers_->step(), ": ", nonfinite, ": ", graph::kNonFiniteHint));
+    if (nonfinite_pace_.Take(Clock::System().Steady()))
+      log::Warn("a number is not finite", {{"graph", options_.graph},
+                                           {"step", peers_->step()},
+                                           {"what", nonfinite},
+                                           {"policy", graph::Name(policy)}});
     return absl::OkStatus();
   }
 
@@ -210,6 +230,7 @@ class GraphTrainer final : public Trainer {
   std::unique_ptr<TrainerPeers> peers_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Registration> registration_;
+  Pace nonfinite_pace_ = Pace(Clock::System().Steady());  // of the thread that runs
   std::atomic<bool> ending_ = false;
   Mutex mu_;
   std::optional<absl::Status> outcome_ TY_GUARDED_BY(mu_);

@@ -90,6 +90,12 @@ TEST(Training, WithoutStepsGoesOnWhenPserversAreRestarted) {
   EXPECT_EQ(job.Meta().generation, 2);
   job.Finish();
   EXPECT_EQ(job.Meta().state, JobState::kComplete);
+  // However far each of them had counted, all have one last checkpoint together, and nothing above it.
+  const auto pointers = GetCheckpoints(job.store(), job.keys(), PserverIds(2));
+  EXPECT_EQ(job.Meta().steps, job.Account().state().step);
+  EXPECT_EQ(ChooseStepToSave(job.Meta(), *pointers, std::nullopt).value_or(-1), job.Meta().steps);
+  for (const GraphCheckpoints& checkpoints : *pointers)
+    EXPECT_EQ(checkpoints.kept.back().step, job.Meta().steps);
   for (std::int64_t pass = 0; pass < 30; ++pass) EXPECT_EQ(job.Account().Used(pass), kRecords);
 }
 
