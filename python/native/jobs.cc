@@ -54,8 +54,8 @@ Workers* AddWorkers(Job& job, const std::vector<std::shared_ptr<graph::Graph>>& 
   return Take(job.AddWorkers(std::move(all), options));
 }
 
-// Graph, pass, step, seconds since the epoch, name, dims, values.
-using Value = std::tuple<std::string, std::int64_t, std::int64_t, double, std::string, graph::Dims,
+// Graph, pass, step, seconds since the epoch, committed, name, dims, values.
+using Value = std::tuple<std::string, std::int64_t, std::int64_t, double, bool, std::string, graph::Dims,
                          std::vector<double>>;
 
 // Nothing: none came in time. EndOfPass: there are no more.
@@ -67,6 +67,7 @@ std::optional<Value> Next(OutputStream& outputs, double timeout) {
                output.pass,
                output.step,
                absl::ToDoubleSeconds(output.time - absl::UnixEpoch()),
+               output.committed,
                std::move(output.value.name),
                std::move(output.value.dims),
                std::move(output.value.values)};
@@ -101,8 +102,8 @@ void AddJobs(py::module_& module) {
           "start", [](Workers& workers) { Check(workers.Start()); }, Unlocked())
       .def(
           "get",
-          [](Workers& workers, std::vector<std::string> names) {
-            return Take(workers.Get(std::move(names)));
+          [](Workers& workers, std::vector<std::string> names, bool uncommitted) {
+            return Take(workers.Get(std::move(names), uncommitted));
           },
           Unlocked(), py::keep_alive<0, 1>())
       .def("scale", [](Workers& workers, int count) { Check(workers.Scale(count)); }, Unlocked());

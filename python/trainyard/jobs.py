@@ -71,17 +71,18 @@ class Yard:
 
 
 class Output:
-    """One value that one graph put out in one step."""
+    """One value that one graph put out in one step. committed: the step counts in what is learnt."""
 
-    __slots__ = ("graph", "pass_num", "step", "time", "name", "value")
+    __slots__ = ("graph", "pass_num", "step", "time", "committed", "name", "value")
 
-    def __init__(self, graph: str, pass_num: int, step: int, time: float, name: str, dims: Sequence[int],
-                 values: Sequence[float]) -> None:
+    def __init__(self, graph: str, pass_num: int, step: int, time: float, committed: bool, name: str,
+                 dims: Sequence[int], values: Sequence[float]) -> None:
         """Not for users: Workers.get() makes them."""
         self.graph = graph
         self.pass_num = pass_num
         self.step = step
         self.time = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+        self.committed = committed
         self.name = name
         whole = int(np.prod(dims, dtype=np.int64)) == len(values)
         self.value: float | np.ndarray = (values[0] if len(values) == 1 else
@@ -112,14 +113,15 @@ class Workers:
         """Has their pods made, and does not wait for them."""
         self._workers.start()
 
-    def get(self, *names: str | Variable) -> Iterator[Output]:
+    def get(self, *names: str | Variable, uncommitted: bool = False) -> Iterator[Output]:
         """The values that they put out under these names (Net.output() says which there are), from the beginning and
-        as they come; all that they put out without a name. Ends with the job. Error: why the job failed."""
+        as they come; all that they put out without a name. Each step that counts in what is learnt comes once, whoever
+        was killed; uncommitted: those that do not count come too. Ends with the job. Error: why the job failed."""
         wanted = [name.name if isinstance(name, Variable) else name for name in names]
         for name in wanted:
             if not isinstance(name, str):
                 raise TypeError(f"get: a name is a str or a Variable, and not a {type(name).__name__}")
-        return _stream(self._workers.get(wanted))
+        return _stream(self._workers.get(wanted, bool(uncommitted)))
 
     @checked
     def scale(self, count: Small) -> None:

@@ -89,12 +89,15 @@ class GraphJob::Group final : public Workers {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names) override {
+  absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names,
+                                                    bool uncommitted) override {
     if (!started_)
       return absl::FailedPreconditionError(
           StrCat("the ", Name(role()), "s have not been started: there is nothing to get"));
-    return std::make_unique<OutputStream>(job_.store_, job_.keys_, StrCat(Name(role()), "-"),
-                                          std::move(names), [job = &job_] { return job->Look(); });
+    return std::make_unique<OutputStream>(
+        job_.store_, job_.keys_,
+        OutputStream::Choice{StrCat(Name(role()), "-"), std::move(names), uncommitted},
+        [job = &job_] { return job->Look(); });
   }
 
   absl::Status Scale(int count) override {

@@ -72,9 +72,10 @@ class Workers {
   // Has the pods made, and returns without waiting for them. The job must have its trainers and its pservers
   // by then. Once started is started.
   virtual absl::Status Start() = 0;
-  // What they put out under these names, from the beginning; all that they put out if there are none. The job
-  // must outlive it.
-  virtual absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names) = 0;
+  // What they put out under these names in steps that count, from the beginning; all that they put out if
+  // there are none. `uncommitted`: also in steps that do not count. The job must outlive it.
+  virtual absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names,
+                                                            bool uncommitted = false) = 0;
   // So many from now on, while the job runs; nothing that was learnt is lost. Trainers take part from the
   // next step on. Pservers write a checkpoint, are cut anew and go on from it.
   virtual absl::Status Scale(int count) = 0;

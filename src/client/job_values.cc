@@ -107,7 +107,8 @@ absl::Status GraphJob::Load(const std::string& folder, bool allow_missing) {
       data.extra = ps::Lead(stored.meta.mode, stored.meta.trainers, stored.meta.passes).Save();
     TY_ASSIGN_OR_RETURN(const ps::Checkpoint written,
                         ps::WriteCheckpoint(settings.checkpoints, graph.id, data));
-    TY_RETURN_IF_ERROR(ps::PublishCheckpoint(store_, keys_, graph.id, written, ids));
+    TY_RETURN_IF_ERROR(
+        ps::PublishCheckpoint(store_, keys_, graph.id, {.checkpoint = written, .pservers = ids}));
   }
   ps::JobMeta meta = stored.meta;
   meta.rolled_back_to = 0;

@@ -101,7 +101,7 @@ TEST_P(NonFinite, ModelOfAJobThatWarnsFailsItAtTheEndAndLeavesTheLastFiniteCheck
   const auto found = ListCheckpoints(job_.spec().checkpoint_dir);
   ASSERT_EQ(found->size(), 2) << "the last one, and the last finite one";
   EXPECT_FALSE(found->front().nonfinite);
-  EXPECT_LE(found->front().step, 3);
+  EXPECT_LE(found->front().step, 4) << "what comes of the first infinite loss may be finite";
   EXPECT_TRUE(found->back().nonfinite);
   EXPECT_EQ(found->back().step, kBatches);
   EXPECT_EQ(ReadNewestCheckpoint(job_.spec().checkpoint_dir)->version, found->front().step);

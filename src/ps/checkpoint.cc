@@ -217,12 +217,16 @@ absl::Status ForgetSurplusCheckpoints(kv::Store& store, const JobKeys& keys, con
 }
 
 absl::Status PublishCheckpoint(kv::Store& store, const JobKeys& keys, std::string_view graph,
-                               const Checkpoint& checkpoint, const std::vector<std::string>& pservers,
-                               kv::FileSystem& files) {
+                               const Publication& publication, kv::FileSystem& files) {
+  const Checkpoint& checkpoint = publication.checkpoint;
   const auto decide = [&](const Pointers& pointers) {
     Sorted sorted = Add(pointers.Of(graph), checkpoint);
+    if (publication.latest)
+      Forget(sorted, [&](const Checkpoint& kept) {
+        return kept.step <= checkpoint.step || kept.layout != checkpoint.layout;
+      });
     std::vector<GraphCheckpoints> all = {sorted.kept};
-    for (const std::string& pserver : pservers) {
+    for (const std::string& pserver : publication.pservers) {
       if (pserver != graph) all.push_back(pointers.Of(pserver));
     }
     const std::optional<std::int64_t> finite = NewestFiniteStep(all, checkpoint.layout);

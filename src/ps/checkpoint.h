@@ -39,12 +39,19 @@ absl::StatusOr<Checkpoint> WriteCheckpoint(const std::string& directory, std::st
 absl::StatusOr<CheckpointData> ReadCheckpoint(const Checkpoint& checkpoint,
                                               kv::FileSystem& files = kv::FileSystem::System());
 
+// A checkpoint on its way into the graph's pointers.
+struct Publication {
+  Checkpoint checkpoint;
+  std::vector<std::string> pservers;  // all that have a checkpoint of a step before an older one is forgotten
+  bool latest = false;                // those of later steps are older than it, and are forgotten
+};
+
 // Adds the checkpoint to the graph's pointers, forgets those below the last but one step that all of
 // `pservers` have, but for the newest step that all have without non-finite values, and deletes the forgotten
 // files after the pointer was stored. The last but one is kept for whoever is about to go back to it, having
 // looked just before the last one was there.
 absl::Status PublishCheckpoint(kv::Store& store, const JobKeys& keys, std::string_view graph,
-                               const Checkpoint& checkpoint, const std::vector<std::string>& pservers,
+                               const Publication& publication,
                                kv::FileSystem& files = kv::FileSystem::System());
 
 // After the job went back to `step`: forgets the graph's checkpoints above it, which are of steps that did

@@ -55,7 +55,7 @@ class PublishTest : public testing::Test {
     return WriteCheckpoint("dir", graph, DataOf(step, std::move(layout)), files_).value();
   }
   absl::Status Publish(std::string_view graph, const Checkpoint& checkpoint) {
-    return PublishCheckpoint(store_, keys_, graph, checkpoint, pservers_, files_);
+    return PublishCheckpoint(store_, keys_, graph, {.checkpoint = checkpoint, .pservers = pservers_}, files_);
   }
   Checkpoint WriteAndPublish(std::string_view graph, std::int64_t step, std::string layout = "two") {
     const Checkpoint checkpoint = Write(graph, step, std::move(layout));
@@ -191,6 +191,16 @@ TEST_F(PublishTest, NeverForgetsTheLastStepThatIsFiniteEverywhere) {
   EXPECT_EQ(NewestFiniteStep(GetCheckpoints(store_, keys_, pservers_).value(), "two"), 20);
 }
 
+TEST_F(PublishTest, LatestTakesThePlaceOfLaterSteps) {
+  for (const std::int64_t step : {30, 40, 50}) WriteAndPublish("pserver-0", step);
+  const Checkpoint latest = Write("pserver-0", 35);
+  ASSERT_TRUE(PublishCheckpoint(store_, keys_, "pserver-0",
+                                {.checkpoint = latest, .pservers = {"pserver-0"}, .latest = true}, files_)
+                  .ok());
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(30, 35));
+  EXPECT_TRUE(ReadCheckpoint(Get("pserver-0").kept.back(), files_).ok());
+}
+
 TEST_F(PublishTest, ToldTwiceIsToldOnce) {
   const Checkpoint checkpoint = WriteAndPublish("pserver-0", 10);
   ASSERT_TRUE(Publish("pserver-0", checkpoint).ok());
@@ -259,9 +269,10 @@ TEST_F(PublishTest, IsNotLostAmongOtherWriters) {
   int left = 3;
   store_.before_txn = [&] {
     if (left-- > 0) {
-      EXPECT_TRUE(
-          PublishCheckpoint(*memory_, keys_, "pserver-0", Write("pserver-0", 100 + left), pservers_, files_)
-              .ok());
+      EXPECT_TRUE(PublishCheckpoint(*memory_, keys_, "pserver-0",
+                                    {.checkpoint = Write("pserver-0", 100 + left), .pservers = pservers_},
+                                    files_)
+                      .ok());
     }
     return absl::OkStatus();
   };

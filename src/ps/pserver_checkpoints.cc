@@ -32,7 +32,8 @@ void GraphPserver::CheckpointIfDue() {
   });
 }
 
-absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra) {
+absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra,
+                                    bool common) {
   const std::string nonfinite = graph::FindNonFinite(snapshot.variables);
   if (!nonfinite.empty() && meta.on_nonfinite == graph::OnNonFinite::kFail)
     return absl::FailedPreconditionError(StrCat("step ", snapshot.step, ": ", nonfinite));
@@ -43,9 +44,12 @@ absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot sn
   TY_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                       WriteCheckpoint(options_.checkpoint_directory, options_.graph, data));
   checkpoint.nonfinite = !nonfinite.empty();
-  // Without steps each pserver goes back by itself.
-  std::vector<std::string> pservers = {options_.graph};
-  if (mode_ == graph::SyncMode::kSync) pservers = PserverIds(meta.pservers);
+  // Without steps each pserver goes back by itself, and may have counted further than the lead has.
+  const bool sync = mode_ == graph::SyncMode::kSync;
+  const Publication publication{
+      .checkpoint = checkpoint,
+      .pservers = sync ? PserverIds(meta.pservers) : std::vector<std::string>{options_.graph},
+      .latest = common && !sync};
   {
     const MutexLock lock(publish_mu_);
     if (meta.rolled_back_in != taken_back_) {  // of steps that were undone while it was written
@@ -53,19 +57,10 @@ absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot sn
       std::filesystem::remove(checkpoint.file, gone);
       return absl::OkStatus();
     }
-    TY_RETURN_IF_ERROR(PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint, pservers));
+    TY_RETURN_IF_ERROR(PublishCheckpoint(store_, options_.keys, options_.graph, publication));
   }
   if (is_lead_ && meta.previous) return ForgetSurplusCheckpoints(store_, options_.keys, meta);
   return absl::OkStatus();
-}
-
-absl::Status GraphPserver::WriteCommon(const JobMeta& meta, Parameters::Snapshot snapshot,
-                                       std::string extra) {
-  const std::int64_t step = snapshot.step;
-  TY_RETURN_IF_ERROR(WriteNow(meta, std::move(snapshot), std::move(extra)));
-  // Without steps this pserver may have counted further than the lead: what it wrote then is older.
-  if (mode_ == graph::SyncMode::kSync) return absl::OkStatus();
-  return ForgetCheckpointsAbove(store_, options_.keys, options_.graph, step);
 }
 
 // The lead: a checkpoint of all, of now, and its step. Its own first: without steps the others must not have
@@ -75,7 +70,7 @@ absl::StatusOr<std::int64_t> GraphPserver::WriteEverywhere() {
   // On the thread that writes: never two at a time.
   std::promise<absl::Status> written;
   checkpoint_thread_->Post(
-      [&] { written.set_value(WriteCommon(meta_, parameters_->Copy(step), lead_->Save())); });
+      [&] { written.set_value(WriteNow(meta_, parameters_->Copy(step), lead_->Save(), true)); });
   TY_RETURN_IF_ERROR(written.get_future().get());
   wire::CheckpointRequest request;
   request.set_step(step);

@@ -145,6 +145,11 @@ absl::Status GraphPserver::Advance(const JobMeta& meta) {
       graph_ = std::move(graph);
     }
     if (!back && is_lead_) lead_->SetTrainers(meta.trainers);
+    // Steps that did not happen are done again, and put out again.
+    if (is_lead_)
+      outputs_.Drop([&](int trainer, const HeldOutputs::Entry& entry) {
+        return entry.step >= lead_->OpenStepOf(trainer);
+      });
     meta_ = meta;
     generation_ = meta.generation;
     between_ = false;

@@ -74,11 +74,13 @@ struct OutputValue {
   bool operator==(const OutputValue&) const = default;
 };
 inline constexpr std::size_t kMaxOutputValues = 1024;
+inline constexpr std::size_t kMaxOutputBytes = kv::kMaxRequestBytes / 2;  // of one step, as the store has it
 struct Output {
   std::int64_t generation = 0;
   std::int64_t pass = 0;
   std::int64_t step = 0;
   absl::Time time;
+  bool committed = true;  // its step counts in what is learnt
   std::vector<OutputValue> values;
   bool operator==(const Output&) const = default;
 };

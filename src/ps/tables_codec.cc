@@ -194,7 +194,9 @@ absl::StatusOr<Output> ReadOutput(const Document& document) {
   Output output{.generation = reader.Int("generation", 0),
                 .pass = reader.Int("pass", 0),
                 .step = reader.Int("step", 0),
-                .time = ReadTime(reader, "time")};
+                .time = ReadTime(reader, "time"),
+                // One from before this was told counts.
+                .committed = reader.Optional("committed") == nullptr || reader.Bool("committed")};
   for (const Document& value : reader.List("values")) {
     absl::StatusOr<OutputValue> read = ReadOutputValue(value);
     reader.Fail("values", read.status());
@@ -263,6 +265,7 @@ std::string EncodeOutput(const Output& output) {
                           {"pass", output.pass},
                           {"step", output.step},
                           {"time", TimeToText(output.time)},
+                          {"committed", output.committed},
                           {"values", std::move(values)}});
 }
 
