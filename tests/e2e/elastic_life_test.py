@@ -112,9 +112,8 @@ class Training(CountingCase):
                                "    def gradients(self, x, y): return float('nan'), {'w': np.zeros(3, np.float32)}\n"
                                "def model(): return M()\ndef optimizer(): return ty.Sgd(rate=0.1)\n"
                                "def dataset_fn(records, mode): return 1, 2\n")
-        wild = [*self.counting("wild", 100), "--param", "rate=1e38"]
-        for name, flags, why in (("wild", wild, r"step \d+: element \d+ of w is -inf"),
-                                 ("wild-ps", [*wild, "--name", "wild-ps", "--async", "--pservers", 2],
+        for name, flags, why in (("wild", [*self.counting("wild", 100), "--param", "rate=1e38"], r"step \d+: element \d+ of w is -inf"),
+                                 ("wild-ps", [*self.counting("wild-ps", 100), "--param", "rate=1e38", "--async", "--pservers", 2],
                                   r"pserver \d: step \d+: element \d+ of w\S* is -inf"),
                                  ("nan", ["--model", functions, "--training-data", self.data, "--name", "nan"],
                                   r"step 1: the loss of worker \d is nan")):
