@@ -30,11 +30,12 @@ std::unique_ptr<GraphJobs> Open(std::string kubeconfig, std::string context, std
 }
 
 std::unique_ptr<Job> InitJob(GraphJobs& jobs, const std::string& name, bool foreground, double lease,
-                             std::int64_t checkpoint_every) {
+                             std::int64_t checkpoint_every, const std::string& on_nonfinite) {
   return Take(jobs.InitJob(
       name, {.run_type = foreground ? client::RunType::kForeground : client::RunType::kBackground,
              .lease = absl::Seconds(lease),
-             .checkpoint_every = checkpoint_every}));
+             .checkpoint_every = checkpoint_every,
+             .on_nonfinite = graph::ParseOnNonFinite(on_nonfinite).value_or(graph::OnNonFinite::kFail)}));
 }
 
 Workers* AddWorkers(Job& job, const std::vector<std::shared_ptr<graph::Graph>>& graphs, std::string cpu,
@@ -53,8 +54,8 @@ Workers* AddWorkers(Job& job, const std::vector<std::shared_ptr<graph::Graph>>& 
   return Take(job.AddWorkers(std::move(all), options));
 }
 
-// Graph, pass, step, seconds since the epoch, name, dims, values.
-using Value = std::tuple<std::string, std::int64_t, std::int64_t, double, std::string, graph::Dims,
+// Graph, pass, step, seconds since the epoch, committed, name, dims, values.
+using Value = std::tuple<std::string, std::int64_t, std::int64_t, double, bool, std::string, graph::Dims,
                          std::vector<double>>;
 
 // Nothing: none came in time. EndOfPass: there are no more.
@@ -66,6 +67,7 @@ std::optional<Value> Next(OutputStream& outputs, double timeout) {
                output.pass,
                output.step,
                absl::ToDoubleSeconds(output.time - absl::UnixEpoch()),
+               output.committed,
                std::move(output.value.name),
                std::move(output.value.dims),
                std::move(output.value.values)};
@@ -100,8 +102,8 @@ void AddJobs(py::module_& module) {
           "start", [](Workers& workers) { Check(workers.Start()); }, Unlocked())
       .def(
           "get",
-          [](Workers& workers, std::vector<std::string> names) {
-            return Take(workers.Get(std::move(names)));
+          [](Workers& workers, std::vector<std::string> names, bool uncommitted) {
+            return Take(workers.Get(std::move(names), uncommitted));
           },
           Unlocked(), py::keep_alive<0, 1>())
       .def("scale", [](Workers& workers, int count) { Check(workers.Scale(count)); }, Unlocked());
@@ -116,7 +118,11 @@ void AddJobs(py::module_& module) {
           },
           Unlocked())
       .def(
-          "save", [](Job& job, const std::string& folder) { return Take(job.Save(folder)); }, Unlocked())
+          "save",
+          [](Job& job, const std::string& folder, std::optional<std::int64_t> step) {
+            return Take(job.Save(folder, step));
+          },
+          Unlocked())
       .def("status", &StatusOf, Unlocked())
       .def("wait", &Wait, Unlocked())
       .def("let_go", &Job::LetGo, Unlocked())

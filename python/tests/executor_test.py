@@ -155,7 +155,7 @@ class Running(unittest.TestCase):
         net.log(net.data("x", [1]))
         program = net.finish()
         ty.Executor().run(program, feed={"x": [[0.0]]})
-        with self.assertRaisesRegex(ty.Error, r"operator 0 \(log\): element 0 of its output log_0 is -inf"):
+        with self.assertRaisesRegex(ty.Error, r"operator 0 \(log\): element 0 of log_0 is -inf"):
             ty.Executor(check_finite=True).run(program, feed={"x": [[0.0]]})
 
     def test_needs_a_thread(self):

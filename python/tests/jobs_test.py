@@ -34,11 +34,11 @@ class WithoutACluster(unittest.TestCase):
 
 class Outputs(unittest.TestCase):
     def test_are_numbers_arrays_and_lines(self):
-        one = ty.Output("trainer-0", 1, 12, 0.0, "acc", [1], [0.25])
+        one = ty.Output("trainer-0", 1, 12, 0.0, True, "acc", [1], [0.25])
         self.assertEqual((float(one), str(one)), (0.25, "trainer-0 pass 1 step 12 acc 0.25"))
-        many = ty.Output("trainer-0", 1, 12, 0.0, "w", [2, 2], [1.0, 2.0, 3.0, 4.0])
+        many = ty.Output("trainer-0", 1, 12, 0.0, True, "w", [2, 2], [1.0, 2.0, 3.0, 4.0])
         self.assertEqual(many.value.shape, (2, 2))
-        cut = ty.Output("trainer-0", 1, 12, 0.0, "w", [2, 4], [1.0, 2.0, 3.0])
+        cut = ty.Output("trainer-0", 1, 12, 0.0, True, "w", [2, 4], [1.0, 2.0, 3.0])
         self.assertEqual(cut.value.shape, (3,), "the first ones of more")
 
 

@@ -48,16 +48,21 @@ class Yard:
 
     @checked
     def init_job(self, name: str, *, run_type: str = "foreground", lease: float = 10.0,
-                 checkpoint_every: Whole = 100) -> Job:
+                 checkpoint_every: Whole = 100, on_nonfinite: str = "fail") -> Job:
         """Begins a job.
 
         run_type: "foreground": the job lives as long as this process, and at most `lease` seconds longer if it is
         killed. "background": it goes on by itself, and attach() finds it.
         checkpoint_every: steps.
+        on_nonfinite: what to do when a loss or a variable becomes NaN or infinite: "fail" the job, "warn" and go on,
+        or "skip" the update of that variable.
         """
+        if on_nonfinite not in ("fail", "warn", "skip"):
+            raise _native.Error(f"init_job: there is no on_nonfinite {on_nonfinite!r}: use fail, warn or skip")
         if run_type not in ("foreground", "background"):
             raise _native.Error(f"init_job: there is no run_type {run_type!r}: use foreground or background")
-        return Job(self._jobs.init_job(name, run_type == "foreground", lease, checkpoint_every), name)
+        return Job(self._jobs.init_job(name, run_type == "foreground", lease, checkpoint_every,
+                                       on_nonfinite), name)
 
     @checked
     def attach(self, name: str) -> Job:
@@ -66,17 +71,18 @@ class Yard:
 
 
 class Output:
-    """One value that one graph put out in one step."""
+    """One value that one graph put out in one step. committed: the step counts in what is learnt."""
 
-    __slots__ = ("graph", "pass_num", "step", "time", "name", "value")
+    __slots__ = ("graph", "pass_num", "step", "time", "committed", "name", "value")
 
-    def __init__(self, graph: str, pass_num: int, step: int, time: float, name: str, dims: Sequence[int],
-                 values: Sequence[float]) -> None:
+    def __init__(self, graph: str, pass_num: int, step: int, time: float, committed: bool, name: str,
+                 dims: Sequence[int], values: Sequence[float]) -> None:
         """Not for users: Workers.get() makes them."""
         self.graph = graph
         self.pass_num = pass_num
         self.step = step
         self.time = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+        self.committed = committed
         self.name = name
         whole = int(np.prod(dims, dtype=np.int64)) == len(values)
         self.value: float | np.ndarray = (values[0] if len(values) == 1 else
@@ -107,14 +113,15 @@ class Workers:
         """Has their pods made, and does not wait for them."""
         self._workers.start()
 
-    def get(self, *names: str | Variable) -> Iterator[Output]:
+    def get(self, *names: str | Variable, uncommitted: bool = False) -> Iterator[Output]:
         """The values that they put out under these names (Net.output() says which there are), from the beginning and
-        as they come; all that they put out without a name. Ends with the job. Error: why the job failed."""
+        as they come; all that they put out without a name. Each step that counts in what is learnt comes once, whoever
+        was killed; uncommitted: those that do not count come too. Ends with the job. Error: why the job failed."""
         wanted = [name.name if isinstance(name, Variable) else name for name in names]
         for name in wanted:
             if not isinstance(name, str):
                 raise TypeError(f"get: a name is a str or a Variable, and not a {type(name).__name__}")
-        return _stream(self._workers.get(wanted))
+        return _stream(self._workers.get(wanted, bool(uncommitted)))
 
     @checked
     def scale(self, count: Small) -> None:
@@ -191,9 +198,11 @@ class Job:
         """Begins with the values that Executor.save() wrote there, and not with the initialisers'. Before start()."""
         self._job.load(os.fsencode(folder), bool(allow_missing))
 
-    def save(self, folder: str | os.PathLike[str]) -> int:
-        """Writes the variables of the newest checkpoint for Executor.load(), and gives its step."""
-        return self._job.save(os.fsencode(folder))
+    @checked
+    def save(self, folder: str | os.PathLike[str], *, step: Whole | None = None) -> int:
+        """Writes the variables of the newest checkpoint for Executor.load(), or of the one of that step, and gives its
+        step. Error: there is none; the job is complete and the one of its end is missing; or it has non-finite values."""
+        return self._job.save(os.fsencode(folder), step)
 
     def status(self) -> Status:
         """How it stands now."""

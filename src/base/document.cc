@@ -182,6 +182,26 @@ std::optional<std::int64_t> IntAt(const Document& document, Path path) {
   return std::nullopt;
 }
 
+Document NumberDocument(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  return number;
+}
+
+std::optional<double> NumberOf(const Document& value) {
+  if (value.is_number()) return value.to_number<double>();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (Text(value) == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (Text(value) == "inf") return kInfinity;
+  if (Text(value) == "-inf") return -kInfinity;
+  return std::nullopt;
+}
+
+std::optional<double> NumberAt(const Document& document, Path path) {
+  const Document* const found = Find(document, path);
+  return found == nullptr ? std::nullopt : NumberOf(*found);
+}
+
 bool BoolAt(const Document& document, Path path, bool otherwise) {
   const Document* found = Find(document, path);
   return found != nullptr && found->is_bool() ? found->get_bool() : otherwise;

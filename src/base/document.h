@@ -44,10 +44,16 @@ Document* Find(Document& document, Path path);
 const Document* Find(const Object& object, Path path);
 Document* Find(Object& object, Path path);
 
+// A number; JSON has none for NaN and infinities: these are "nan", "inf" and "-inf".
+Document NumberDocument(double number);
+
 // The same, if it is of the kind; else nothing, or what stands in for it.
 std::string_view StringAt(const Document& document, Path path, std::string_view otherwise = "");
 std::optional<std::int64_t> IntAt(const Document& document, Path path);
 bool BoolAt(const Document& document, Path path, bool otherwise = false);
+// Also what NumberDocument() made of a number that is not finite.
+std::optional<double> NumberAt(const Document& document, Path path);
+std::optional<double> NumberOf(const Document& value);
 const Object* ObjectAt(const Document& document, Path path);
 const Array* ArrayAt(const Document& document, Path path);
 Object* ObjectAt(Document& document, Path path);

@@ -157,6 +157,13 @@ void ElasticFlags::DeclareLearning(Flags& flags) {
                 .group = group},
                spec_.modulate_rate);
   small("--pull-every", "With --async: minibatches between two looks at the model (1)", spec_.pull_every);
+  flags.Text(
+      {.name = "--on-nonfinite",
+       .value = "WHAT",
+       .help = "What to do when a loss or a variable becomes NaN or infinite: fail, warn or skip (fail)",
+       .one_of = {"fail", "warn", "skip"},
+       .group = group},
+      on_nonfinite_);
   small("--pservers", "So many processes keep the model, in parts, instead of the master (0)",
         spec_.pservers);
   flags.Text({.name = "--pserver-cpu",
@@ -393,6 +400,7 @@ absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
   client::ElasticSettings settings;
   TY_RETURN_IF_ERROR(TakeNumbers());
   TakeData();
+  spec_.on_nonfinite = graph::ParseOnNonFinite(on_nonfinite_).value_or(spec_.on_nonfinite);
   TY_ASSIGN_OR_RETURN(spec_.params, ParsePairs("--param", params_));
   TY_ASSIGN_OR_RETURN(settings.env, ParsePairs("--env", env_));
   // Before the model is looked at, which takes its time, and may stumble over the same mistakes.

@@ -44,6 +44,7 @@ class ElasticFlags {
   std::vector<std::string> env_;
   std::string service_account_;
   std::string image_pull_policy_;
+  std::string on_nonfinite_;
   std::string python_ = "/usr/bin/python3";
   std::string store_;
   struct Whole {

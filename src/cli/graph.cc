@@ -113,6 +113,13 @@ class GraphCommand final : public Command {
                   .help = "Steps between two checkpoints (100)",
                   .group = results},
                  checkpoint_steps_);
+    flags.Text(
+        {.name = "--on-nonfinite",
+         .value = "WHAT",
+         .help = "What to do when a loss or a variable becomes NaN or infinite: fail, warn or skip (fail)",
+         .one_of = {"fail", "warn", "skip"},
+         .group = results},
+        on_nonfinite_);
     flags.Text({.name = "--init-from",
                 .value = "DIR",
                 .help = "Begin with the model that was saved there",
@@ -149,6 +156,7 @@ class GraphCommand final : public Command {
     // It outlives this process if that is what its user wants: ended it is by name.
     client::JobOptions options{.run_type = client::RunType::kBackground};
     if (checkpoint_steps_) options.checkpoint_every = *checkpoint_steps_;
+    options.on_nonfinite = graph::ParseOnNonFinite(on_nonfinite_).value_or(options.on_nonfinite);
     TY_ASSIGN_OR_RETURN(const auto job, yard->InitJob(name_, options));
     if (const absl::Status begun = Begin(*job, graphs, sides); !begun.ok()) {
       job->Stop().IgnoreError();
@@ -248,8 +256,12 @@ class GraphCommand final : public Command {
   absl::Status End(client::Job& job) const {
     std::cerr << "ending job " << name_ << std::endl;
     if (!output_.empty()) {
-      if (const auto step = job.Save(output_); step.ok())
+      const auto step = job.Save(output_);
+      if (!step.ok()) {
+        std::cerr << "no model is saved: " << Message(step.status()) << std::endl;
+      } else {
         std::cerr << "the model of step " << *step << " is in " << output_ << std::endl;
+      }
     }
     TY_RETURN_IF_ERROR(job.Stop());
     return absl::CancelledError(StrCat("job ", name_, " was ended"));
@@ -268,7 +280,7 @@ class GraphCommand final : public Command {
 
   GraphModelFlags model_;
   client::ClusterOptions cluster_;
-  std::string name_, init_from_, output_;
+  std::string name_, init_from_, output_, on_nonfinite_;
   graph::Resource trainer_, pserver_;
   std::optional<std::int64_t> least_, most_, restarts_, threads_, checkpoint_steps_;
   bool detach_ = false;

@@ -86,18 +86,16 @@ class GraphStatus final : public Command {
 std::string PrintOutput(const client::GraphOutput& output, bool json) {
   if (json) {
     Array values;
-    for (const double value : output.value.values) values.emplace_back(value);
-    const Document document = Object{{"graph", output.graph},
-                                     {"pass", output.pass},
-                                     {"step", output.step},
-                                     {"name", output.value.name},
-                                     {"values", std::move(values)}};
+    for (const double value : output.value.values) values.push_back(NumberDocument(value));
+    const Document document =
+        Object{{"graph", output.graph},         {"pass", output.pass},       {"step", output.step},
+               {"committed", output.committed}, {"name", output.value.name}, {"values", std::move(values)}};
     return StrCat(PrintJson(document), "\n");
   }
   std::string text =
       StrCat(output.graph, " pass ", output.pass, " step ", output.step, " ", output.value.name);
   for (const double value : output.value.values) text += fmt::format(" {:.6g}", value);
-  return text + "\n";
+  return text + (output.committed ? "\n" : " (not committed)\n");
 }
 
 class GraphOutputs final : public Command {
@@ -113,6 +111,8 @@ class GraphOutputs final : public Command {
   void Declare(Flags& flags) override {
     job_.Declare(flags);
     flags.Texts({.name = "--var", .value = "NAME", .help = "Only this output; may be repeated"}, names_);
+    flags.Switch({.name = "--uncommitted", .help = "Print the outputs of steps that did not count, too"},
+                 uncommitted_);
     flags.Text(
         {.name = "-o,--output", .value = "FORMAT", .help = "text or json (text)", .one_of = {"text", "json"}},
         output_);
@@ -122,7 +122,7 @@ class GraphOutputs final : public Command {
     TY_ASSIGN_OR_RETURN(const auto job, job_.Attach());
     if (job->trainers() == nullptr)
       return absl::FailedPreconditionError(StrCat("job ", job_.name(), " has not been started yet"));
-    TY_ASSIGN_OR_RETURN(const auto outputs, job->trainers()->Get(names_));
+    TY_ASSIGN_OR_RETURN(const auto outputs, job->trainers()->Get(names_, uncommitted_));
     while (!signals.AwaitFor(absl::ZeroDuration())) {
       const absl::StatusOr<client::GraphOutput> output = outputs->Next(kGraphJobsTick);
       if (output.ok()) TY_RETURN_IF_ERROR(Print(PrintOutput(*output, output_ == "json")));
@@ -135,6 +135,7 @@ class GraphOutputs final : public Command {
  private:
   NamedJob job_;
   std::vector<std::string> names_;
+  bool uncommitted_ = false;
   std::string output_ = "text";
 };
 
@@ -179,7 +180,9 @@ class GraphScale final : public Command {
 class GraphSave final : public Command {
  public:
   std::string name() const override { return "graph save"; }
-  std::string summary() const override { return "Write the model of a graph job's newest checkpoint"; }
+  std::string summary() const override {
+    return "Write the model of a graph job's newest checkpoint, or of one step";
+  }
   std::string details() const override {
     return "A file NAME.tensor for each variable, for Executor.load().\n\n"
            "Example:\n  trainyard graph save nightly --to model";
@@ -187,17 +190,23 @@ class GraphSave final : public Command {
   void Declare(Flags& flags) override {
     job_.Declare(flags);
     flags.Text({.name = "--to", .value = "DIR", .help = "Where it goes"}, to_);
+    flags.Number(
+        {.name = "--step",
+         .value = "N",
+         .help = "Step of the checkpoint to write (default: the newest, of a complete job the last)"},
+        step_);
   }
   absl::Status Run() override {
     if (to_.empty()) return UsageError("--to is missing: the folder that the model goes to");
     TY_ASSIGN_OR_RETURN(const auto job, job_.Attach());
-    TY_ASSIGN_OR_RETURN(const std::int64_t step, job->Save(to_));
+    TY_ASSIGN_OR_RETURN(const std::int64_t step, job->Save(to_, step_));
     return Print(StrCat("the model of step ", step, " is in ", to_, "\n"));
   }
 
  private:
   NamedJob job_;
   std::string to_;
+  std::optional<std::int64_t> step_;
 };
 
 class GraphDelete final : public Command {

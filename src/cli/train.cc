@@ -22,12 +22,6 @@ constexpr absl::Duration kTrainRefresh = absl::Milliseconds(200);
 constexpr double kSpeedMemory = 0.9;
 constexpr absl::Duration kSpeedEvery = absl::Milliseconds(500);
 
-double NumberAt(const Document& document, std::string_view key) {
-  const Document* const value = Find(document, {key});
-  if (value == nullptr) return 0;
-  return value->is_double() ? value->get_double() : static_cast<double>(IntAt(document, {key}).value_or(0));
-}
-
 // How fast it goes, by what it has done since it was last looked at.
 class Speed {
  public:
@@ -68,7 +62,7 @@ class ProgressPrinter {
         if (seen_.insert(StrCat(StringAt(restart, {"time"}), text)).second) line_.Say(text);
       }
     }
-    speed_.See(NumberAt(progress, "totalRecords"), Clock::System().Steady());
+    speed_.See(NumberAt(progress, {"totalRecords"}).value_or(0), Clock::System().Steady());
     line_.Show(Text(progress));
   }
   void End() { line_.End(); }
@@ -84,7 +78,9 @@ class ProgressPrinter {
     }
     StrAppend(text, "  ", IntAt(progress, {"records"}).value_or(0), "/",
               IntAt(progress, {"epochRecords"}).value_or(0), " records");
-    if (Find(progress, {"loss"}) != nullptr) text += fmt::format("  loss {:.4f}", NumberAt(progress, "loss"));
+    if (const auto loss = NumberAt(progress, {"loss"})) text += fmt::format("  loss {:.4f}", *loss);
+    if (const std::int64_t times = IntAt(progress, {"nonFinite"}).value_or(0); times > 0)
+      StrAppend(text, "  ", times, " non-finite (", StringAt(progress, {"lastNonFinite"}), ")");
     text += Metrics(progress);
     StrAppend(text, "  ", IntAt(progress, {"workers"}).value_or(0), " workers  ");
     if (const std::int64_t pservers = IntAt(progress, {"pservers"}).value_or(0); pservers > 0)
@@ -92,8 +88,9 @@ class ProgressPrinter {
     StrAppend(text, IntAt(progress, {"restarts"}).value_or(0), " restarts");
     if (speed_.rate() >= 1) {
       text += fmt::format("  {:.0f} records/s", speed_.rate());
-      const double all = NumberAt(progress, "epochRecords") * NumberAt(progress, "epochs");
-      const double left = (all - NumberAt(progress, "totalRecords")) / speed_.rate();
+      const double all =
+          NumberAt(progress, {"epochRecords"}).value_or(0) * NumberAt(progress, {"epochs"}).value_or(0);
+      const double left = (all - NumberAt(progress, {"totalRecords"}).value_or(0)) / speed_.rate();
       if (phase == "Training" && left > 0)
         StrAppend(text, "  ", absl::FormatDuration(absl::Seconds(std::ceil(left))), " left");
     }
@@ -110,7 +107,7 @@ class ProgressPrinter {
     std::string text;
     if (const Object* const metrics = ObjectAt(progress, {"metrics"})) {
       for (const auto& metric : *metrics)
-        text += fmt::format("  {} {:.4f}", Key(metric), NumberAt(progress.at("metrics"), Key(metric)));
+        text += fmt::format("  {} {:.4f}", Key(metric), NumberOf(metric.value()).value_or(0));
     }
     return text;
   }
@@ -239,6 +236,8 @@ class ElasticCommand final : public Command {
                               IntAt(progress, {"totalRecords"}).value_or(0), " records");
     if (kind_ == master::JobKind::kTrain)
       StrAppend(text, ", version ", IntAt(progress, {"version"}).value_or(0));
+    if (const std::int64_t times = IntAt(progress, {"nonFinite"}).value_or(0); times > 0)
+      StrAppend(text, ", ", times, " times not finite (", StringAt(progress, {"lastNonFinite"}), ")");
     return StrCat(text, ProgressPrinter::Metrics(progress), "  ", IntAt(progress, {"restarts"}).value_or(0),
                   " restarts");
   }

@@ -89,12 +89,15 @@ class GraphJob::Group final : public Workers {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names) override {
+  absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names,
+                                                    bool uncommitted) override {
     if (!started_)
       return absl::FailedPreconditionError(
           StrCat("the ", Name(role()), "s have not been started: there is nothing to get"));
-    return std::make_unique<OutputStream>(job_.store_, job_.keys_, StrCat(Name(role()), "-"),
-                                          std::move(names), [job = &job_] { return job->Look(); });
+    return std::make_unique<OutputStream>(
+        job_.store_, job_.keys_,
+        OutputStream::Choice{StrCat(Name(role()), "-"), std::move(names), uncommitted},
+        [job = &job_] { return job->Look(); });
   }
 
   absl::Status Scale(int count) override {
@@ -190,6 +193,7 @@ absl::Status GraphJob::CreateOnce() {
   TY_RETURN_IF_ERROR(CheckComplete());
   ps::NewJob job{.graphs = {.trainers = trainers_->graphs(), .pservers = pservers_->graphs()},
                  .checkpoint_every = options_.checkpoint_every,
+                 .on_nonfinite = options_.on_nonfinite,
                  .foreground = options_.run_type == RunType::kForeground};
   if (const auto& elastic = trainers_->settings().elastic) {
     job.least_trainers = elastic->least;

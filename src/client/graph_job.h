@@ -34,7 +34,8 @@ class GraphJob final : public Job {
   Workers* trainers() override;
   Workers* pservers() override;
   absl::Status Load(const std::string& folder, bool allow_missing) override;
-  absl::StatusOr<std::int64_t> Save(const std::string& folder) override;
+  absl::StatusOr<std::int64_t> Save(const std::string& folder,
+                                    std::optional<std::int64_t> step = std::nullopt) override;
   absl::StatusOr<JobStatus> Status() override;
   absl::Status Wait(absl::Duration timeout) override;
   absl::Status Stop() override;

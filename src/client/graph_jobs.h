@@ -37,6 +37,7 @@ struct JobOptions {
   RunType run_type = RunType::kForeground;
   absl::Duration lease = absl::Seconds(10);  // of a foreground job's client
   std::int64_t checkpoint_every = 100;       // steps
+  graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail;
 };
 
 struct WorkersOptions {
@@ -71,9 +72,10 @@ class Workers {
   // Has the pods made, and returns without waiting for them. The job must have its trainers and its pservers
   // by then. Once started is started.
   virtual absl::Status Start() = 0;
-  // What they put out under these names, from the beginning; all that they put out if there are none. The job
-  // must outlive it.
-  virtual absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names) = 0;
+  // What they put out under these names in steps that count, from the beginning; all that they put out if
+  // there are none. `uncommitted`: also in steps that do not count. The job must outlive it.
+  virtual absl::StatusOr<std::unique_ptr<OutputStream>> Get(std::vector<std::string> names,
+                                                            bool uncommitted = false) = 0;
   // So many from now on, while the job runs; nothing that was learnt is lost. Trainers take part from the
   // next step on. Pservers write a checkpoint, are cut anew and go on from it.
   virtual absl::Status Scale(int count) = 0;
@@ -96,8 +98,11 @@ class Job {
   // executor saves them. Before the first Start(). Variables without a file keep their initial value if that
   // is allowed. The job's storage must be a folder that this machine sees too.
   virtual absl::Status Load(const std::string& folder, bool allow_missing) = 0;
-  // Writes the variables of the newest checkpoint so; the last one is of the end. Returns its step.
-  virtual absl::StatusOr<std::int64_t> Save(const std::string& folder) = 0;
+  // Writes the variables of the newest checkpoint so, or of the one of that step, and returns its step. Of a
+  // job that is complete the newest is that of its end, or there is an error, as there is if it has
+  // non-finite values.
+  virtual absl::StatusOr<std::int64_t> Save(const std::string& folder,
+                                            std::optional<std::int64_t> step = std::nullopt) = 0;
 
   virtual absl::StatusOr<JobStatus> Status() = 0;
   // Until it is complete. DeadlineExceeded: it is not yet. Others: why it failed.

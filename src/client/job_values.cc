@@ -107,7 +107,8 @@ absl::Status GraphJob::Load(const std::string& folder, bool allow_missing) {
       data.extra = ps::Lead(stored.meta.mode, stored.meta.trainers, stored.meta.passes).Save();
     TY_ASSIGN_OR_RETURN(const ps::Checkpoint written,
                         ps::WriteCheckpoint(settings.checkpoints, graph.id, data));
-    TY_RETURN_IF_ERROR(ps::PublishCheckpoint(store_, keys_, graph.id, written, ids));
+    TY_RETURN_IF_ERROR(
+        ps::PublishCheckpoint(store_, keys_, graph.id, {.checkpoint = written, .pservers = ids}));
   }
   ps::JobMeta meta = stored.meta;
   meta.rolled_back_to = 0;
@@ -115,18 +116,15 @@ absl::Status GraphJob::Load(const std::string& folder, bool allow_missing) {
   return ps::PutMeta(store_, keys_, meta, stored.revision).status();
 }
 
-absl::StatusOr<std::int64_t> GraphJob::Save(const std::string& folder) {
+absl::StatusOr<std::int64_t> GraphJob::Save(const std::string& folder, std::optional<std::int64_t> wanted) {
   if (!created_)
     return absl::FailedPreconditionError(
         StrCat("job ", name_, " has not been started: there is nothing to save"));
   TY_ASSIGN_OR_RETURN(const ps::StoredMeta stored, ps::GetMeta(store_, keys_));
   const std::vector<std::string> ids = ps::PserverIds(stored.meta.pservers);
   TY_ASSIGN_OR_RETURN(const auto pointers, ps::GetCheckpoints(store_, keys_, ids));
-  const std::optional<std::int64_t> step = ps::NewestCommonStep(pointers, stored.meta.layout);
-  if (!step) {
-    return absl::FailedPreconditionError(StrCat("job ", name_, " has no checkpoint yet: it writes one every ",
-                                                stored.meta.checkpoint_every, " steps and one at its end"));
-  }
+  const absl::StatusOr<std::int64_t> step = ps::ChooseStepToSave(stored.meta, pointers, wanted);
+  if (!step.ok()) return Annotate(step.status(), StrCat("job ", name_));
   ps::OldLayout old;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     TY_ASSIGN_OR_RETURN(ps::CheckpointData data, ReadAt(pointers[i], *step));

@@ -19,12 +19,11 @@ bool IsPassing(const absl::Status& status) {
 
 }  // namespace
 
-OutputStream::OutputStream(kv::Store& store, ps::JobKeys keys, std::string_view prefix,
-                           std::vector<std::string> names, JobLook look)
+OutputStream::OutputStream(kv::Store& store, ps::JobKeys keys, Choice choice, JobLook look)
     : store_(store),
       keys_(std::move(keys)),
-      range_(StrCat(keys_.Root(), "graph_output/", prefix)),
-      names_(std::move(names)),
+      range_(StrCat(keys_.Root(), "graph_output/", choice.prefix)),
+      choice_(std::move(choice)),
       look_(std::move(look)),
       follower_(store, kv::KeyRange::Prefix(range_)) {}
 
@@ -65,11 +64,13 @@ absl::Status OutputStream::Take(const kv::KeyValue& kv) {
   seen.sequence = *sequence;
   absl::StatusOr<ps::Output> output = ps::DecodeOutput(kv.value);
   if (!output.ok()) return Annotate(output.status(), kv.key);
-  if (output->step <= seen.step) return absl::OkStatus();
-  seen.step = output->step;
+  if (output->committed ? output->step <= seen.step : !choice_.uncommitted) return absl::OkStatus();
+  if (output->committed) seen.step = output->step;
   for (ps::OutputValue& value : output->values) {
-    if (!names_.empty() && std::ranges::find(names_, value.name) == names_.end()) continue;
-    ready_.push_back({std::string(parts[1]), output->pass, output->step, output->time, std::move(value)});
+    const std::vector<std::string>& names = choice_.names;
+    if (!names.empty() && std::ranges::find(names, value.name) == names.end()) continue;
+    ready_.push_back({std::string(parts[1]), output->pass, output->step, output->time, output->committed,
+                      std::move(value)});
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,7 @@ struct GraphOutput {
   std::int64_t pass = 0;
   std::int64_t step = 0;
   absl::Time time;
+  bool committed = true;  // the step counts in what is learnt
   ps::OutputValue value;
   bool operator==(const GraphOutput&) const = default;
 };
@@ -30,13 +31,18 @@ struct GraphOutput {
 // failed, and why.
 using JobLook = std::function<absl::Status()>;
 
-// Used by one thread. Steps that were undone by a roll-back and done again come once.
+// Used by one thread. Each committed step of each trainer comes once, also if it was undone by a roll-back
+// and done again; whoever was killed, none is left out that the store keeps.
 class OutputStream {
  public:
   // Of the graphs whose ids begin with `prefix` ("trainer-"), those values that have one of the names; all if
-  // there are none. The store must outlive it.
-  OutputStream(kv::Store& store, ps::JobKeys keys, std::string_view prefix, std::vector<std::string> names,
-               JobLook look);
+  // there are none. `uncommitted`: also those of steps that did not count. The store must outlive it.
+  struct Choice {
+    std::string prefix;
+    std::vector<std::string> names;
+    bool uncommitted = false;
+  };
+  OutputStream(kv::Store& store, ps::JobKeys keys, Choice choice, JobLook look);
 
   // The next value. DeadlineExceeded: none came in time. OutOfRange: the job is complete, and that was all.
   // NotFound: the job is gone. Others: the job has failed, or what is stored cannot be read; the message says
@@ -52,7 +58,7 @@ class OutputStream {
   kv::Store& store_;
   const ps::JobKeys keys_;
   const std::string range_;  // of the outputs of all those graphs
-  const std::vector<std::string> names_;
+  const Choice choice_;
   const JobLook look_;
   kv::Follower follower_;
   struct Seen {

@@ -21,11 +21,12 @@ class OutputStreamTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(ps::PutMeta(*store_, keys_, {}, 0).ok()); }
 
-  void Append(const std::string& graph, std::int64_t sequence, std::int64_t step,
-              std::int64_t generation = 1) {
+  void Append(const std::string& graph, std::int64_t sequence, std::int64_t step, std::int64_t generation = 1,
+              bool committed = true) {
     const ps::Output output{.generation = generation,
                             .step = step,
                             .time = absl::UnixEpoch(),
+                            .committed = committed,
                             .values = {{.name = "loss", .dims = {1}, .values = {double(step) / 2}},
                                        {.name = "acc", .dims = {1}, .values = {double(step)}}}};
     ASSERT_TRUE(store_->Put(keys_.Output(graph, sequence), ps::EncodeOutput(output)).ok());
@@ -37,8 +38,9 @@ class OutputStreamTest : public ::testing::Test {
     stored->meta.reason = std::move(reason);
     ASSERT_TRUE(ps::PutMeta(*store_, keys_, stored->meta, stored->revision).ok());
   }
-  OutputStream Stream(std::vector<std::string> names = {"acc"}, JobLook look = nullptr) {
-    return OutputStream(*store_, keys_, "trainer-", std::move(names), std::move(look));
+  OutputStream Stream(std::vector<std::string> names = {"acc"}, JobLook look = nullptr,
+                      bool uncommitted = false) {
+    return OutputStream(*store_, keys_, {"trainer-", std::move(names), uncommitted}, std::move(look));
   }
 
   const std::unique_ptr<kv::Store> store_ = kv::NewMemoryStore(Clock::System());
@@ -71,6 +73,22 @@ TEST_F(OutputStreamTest, GivesAStepOnceThoughItWasDoneTwice) {
   Append("trainer-0", 3, 2, 2);
   OutputStream stream = Stream();
   for (const std::int64_t step : {0, 1, 2}) EXPECT_EQ(stream.Next(kOutputTimeout)->step, step);
+}
+
+TEST_F(OutputStreamTest, GivesCommittedStepsAloneUnlessTheOthersAreAskedFor) {
+  Append("trainer-0", 0, 0);
+  Append("trainer-0", 1, 1, 1, /*committed=*/false);
+  Append("trainer-0", 2, 1);
+  Append("trainer-0", 3, 1);  // the trainer and the lead have both written it
+  Append("trainer-0", 4, 2);
+  OutputStream committed = Stream();
+  for (const std::int64_t step : {0, 1, 2}) EXPECT_EQ(committed.Next(kOutputTimeout)->step, step);
+  OutputStream all = Stream({"acc"}, nullptr, true);
+  for (const auto& [step, counts] : {std::pair(0, true), {1, false}, {1, true}, {2, true}}) {
+    const auto next = all.Next(kOutputTimeout);
+    EXPECT_EQ(next->step, step);
+    EXPECT_EQ(next->committed, counts) << step;
+  }
 }
 
 TEST_F(OutputStreamTest, EndsWithTheJobWhenNobodyIsLeftToWrite) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -20,16 +21,19 @@ namespace trainyard::master {
 namespace {
 
 constexpr std::string_view kGraph = "model";
+constexpr std::string_view kNonFiniteGraph = "model-nonfinite";
 constexpr std::string_view kLayout = "elastic";
 constexpr std::string_view kPart = "pserver-";
 constexpr std::string_view kEnding = ".ckpt";
 
-// "model-VERSION-CHECKSUM.ckpt" and its size. Nothing: it is no checkpoint's name.
+// "model-VERSION-CHECKSUM.ckpt", or "model-nonfinite-VERSION-CHECKSUM.ckpt", and its size. Nothing: it is no
+// checkpoint's name.
 std::optional<FoundCheckpoint> Look(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
   std::string_view rest = name;
   if (!rest.starts_with(kGraph) || !rest.ends_with(kEnding)) return std::nullopt;
-  rest.remove_prefix(kGraph.size());
+  const bool nonfinite = rest.starts_with(kNonFiniteGraph);
+  rest.remove_prefix(nonfinite ? kNonFiniteGraph.size() : kGraph.size());
   rest.remove_suffix(kEnding.size());
   const std::vector<std::string_view> parts = Split(rest, '-');
   if (parts.size() != 3 || !parts[0].empty()) return std::nullopt;
@@ -41,7 +45,8 @@ std::optional<FoundCheckpoint> Look(const std::string& path) {
                          .file = path,
                          .bytes = static_cast<std::uint64_t>(state.st_size),
                          .crc32c = *crc,
-                         .layout = std::string(kLayout)};
+                         .layout = std::string(kLayout),
+                         .nonfinite = nonfinite};
 }
 
 // Of "pserver-INDEX-VERSION-CHECKSUM.ckpt". Nothing: it is no part's name.
@@ -56,7 +61,7 @@ std::string PrintExtra(const ElasticCheckpoint& checkpoint) {
   Array shared;
   for (const std::string& name : checkpoint.shared) shared.emplace_back(name);
   Object metrics;
-  for (const tasks::Metric& metric : checkpoint.metrics) metrics[metric.name] = metric.value;
+  for (const tasks::Metric& metric : checkpoint.metrics) metrics[metric.name] = NumberDocument(metric.value);
   Array parts;
   for (const CheckpointPart& part : checkpoint.parts)
     parts.push_back(Object{{"file", part.file}, {"bytes", part.bytes}, {"crc32c", part.crc32c}});
@@ -64,6 +69,7 @@ std::string PrintExtra(const ElasticCheckpoint& checkpoint) {
                     {"parts", std::move(parts)},
                     {"name", checkpoint.name},
                     {"evaluated", checkpoint.evaluated},
+                    {"nonfinite", checkpoint.nonfinite},
                     {"metrics", std::move(metrics)},
                     {"shared", std::move(shared)},
                     {"update", checkpoint.update.size()},
@@ -79,10 +85,11 @@ absl::Status ParseExtra(std::string_view extra, ElasticCheckpoint& checkpoint) {
   checkpoint.job = StringAt(head, {"job"});
   checkpoint.name = StringAt(head, {"name"});
   checkpoint.evaluated = IntAt(head, {"evaluated"}).value_or(-1);
+  checkpoint.nonfinite = StringAt(head, {"nonfinite"});
   if (const Object* const metrics = ObjectAt(head, {"metrics"})) {
     for (const auto& metric : *metrics) {
-      if (metric.value().is_number())
-        checkpoint.metrics.push_back({std::string(Key(metric)), metric.value().to_number<double>()});
+      if (const auto value = NumberOf(metric.value()))
+        checkpoint.metrics.push_back({std::string(Key(metric)), *value});
     }
   }
   if (const Array* const shared = ArrayAt(head, {"shared"})) {
@@ -150,14 +157,17 @@ absl::StatusOr<std::vector<graph::Shard>> ShardsOf(const ElasticCheckpoint& chec
   return graph::CutIntoShards(learning, checkpoint.shared, pservers);
 }
 
-// All but the newest `keep` up to that version, and parts of earlier versions that none of the others names.
-// What stays because it could not be deleted is deleted with the next.
+// All but the newest `keep` up to that version and the newest finite one, and parts of earlier versions that
+// none of the others names. What stays because it could not be deleted is deleted with the next.
 absl::Status DeleteOld(const std::string& folder, std::int64_t version, std::size_t keep) {
   TY_ASSIGN_OR_RETURN(const std::vector<FoundCheckpoint> found, ListCheckpoints(folder));
   std::error_code error;
   std::set<std::int64_t> kept;
+  const auto finite =
+      std::find_if_not(found.rbegin(), found.rend(), std::mem_fn(&FoundCheckpoint::nonfinite));
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (i + keep < found.size() && found[i].step < version) {
+    const bool last_finite = finite != found.rend() && &*finite == &found[i];
+    if (i + keep < found.size() && found[i].step < version && !last_finite) {
       std::filesystem::remove(found[i].file, error);
     } else {
       kept.insert(found[i].step);
@@ -186,11 +196,13 @@ absl::StatusOr<std::vector<FoundCheckpoint>> ListCheckpoints(const std::string& 
 absl::StatusOr<FoundCheckpoint> WriteElasticCheckpoint(const std::string& folder,
                                                        const ElasticCheckpoint& checkpoint,
                                                        std::int64_t keep) {
-  TY_ASSIGN_OR_RETURN(FoundCheckpoint written, ps::WriteCheckpoint(folder, kGraph,
-                                                                   {.step = checkpoint.version,
-                                                                    .layout = std::string(kLayout),
-                                                                    .variables = checkpoint.variables,
-                                                                    .extra = PrintExtra(checkpoint)}));
+  TY_ASSIGN_OR_RETURN(FoundCheckpoint written,
+                      ps::WriteCheckpoint(folder, checkpoint.nonfinite.empty() ? kGraph : kNonFiniteGraph,
+                                          {.step = checkpoint.version,
+                                           .layout = std::string(kLayout),
+                                           .variables = checkpoint.variables,
+                                           .extra = PrintExtra(checkpoint)}));
+  written.nonfinite = !checkpoint.nonfinite.empty();
   if (keep != 0) TY_RETURN_IF_ERROR(DeleteOld(folder, checkpoint.version, static_cast<std::size_t>(keep)));
   return written;
 }
@@ -262,6 +274,10 @@ absl::StatusOr<ElasticCheckpoint> ReadNewestCheckpoint(const std::string& path, 
   TY_ASSIGN_OR_RETURN(const std::vector<FoundCheckpoint> found, FindCheckpoints(path));
   absl::Status damaged;
   for (auto one = found.rbegin(); one != found.rend(); ++one) {
+    if (one->nonfinite && job.empty() && one->file != path) {
+      log::Warn("a checkpoint with non-finite values is passed over", {{"file", one->file}});
+      continue;
+    }
     absl::StatusOr<ElasticCheckpoint> checkpoint = ReadElasticCheckpoint(*one);
     if (!checkpoint.ok()) {
       log::Warn("a checkpoint is passed over", {{"because", checkpoint.status()}});
@@ -271,6 +287,9 @@ absl::StatusOr<ElasticCheckpoint> ReadNewestCheckpoint(const std::string& path, 
     if (job.empty() || checkpoint->job == job) return checkpoint;
   }
   if (!damaged.ok()) return damaged;
+  if (!found.empty() && job.empty())
+    return absl::FailedPreconditionError(StrCat(
+        "every checkpoint in ", path, " has non-finite values: name the file of one to use it anyway"));
   return absl::NotFoundError(StrCat("there is no checkpoint in ", path));
 }
 

@@ -37,6 +37,7 @@ struct ElasticCheckpoint {
   std::int64_t evaluated = -1;         // the last version that was evaluated
   std::vector<tasks::Metric> metrics;  // and what was found
   tasks::Queue::State queue;
+  std::string nonfinite;  // which element is NaN or infinite, as graph::FindNonFinite() names it; "": none is
 };
 
 // One that is there, by what its name and size tell.
@@ -52,8 +53,8 @@ absl::StatusOr<std::vector<FoundCheckpoint>> FindCheckpoints(const std::string& 
 std::map<std::int64_t, std::uint64_t> CountPartBytes(const std::string& folder);
 
 // Makes the folder if need be, and afterwards deletes all but the newest `keep` that are whole, if that is
-// not 0, and parts that are nobody's. Its own parts must be there: a checkpoint counts from when its file is
-// there.
+// not 0, and parts that no checkpoint names. The newest one without non-finite values stays in any case. Its
+// own parts must be there: a checkpoint counts from when its file is there.
 absl::StatusOr<FoundCheckpoint> WriteElasticCheckpoint(const std::string& folder,
                                                        const ElasticCheckpoint& checkpoint,
                                                        std::int64_t keep);
@@ -70,8 +71,9 @@ absl::StatusOr<ElasticCheckpoint> ReadElasticCheckpoint(const FoundCheckpoint& f
 absl::StatusOr<std::map<std::string, graph::Tensor>> ReadShard(const std::string& file, int index,
                                                                int pservers);
 
-// The newest that is whole, of that run if one is named; damaged ones are told of and passed over. `path` may
-// also be one file. NotFound: there is none.
+// The newest that is whole, of that run if one is named; damaged ones are logged and passed over. Without a
+// run, so are those with non-finite values. `path` may also be one file, which is read in any case. NotFound:
+// there is none. FailedPrecondition: all have non-finite values.
 absl::StatusOr<ElasticCheckpoint> ReadNewestCheckpoint(const std::string& path, std::string_view job = "");
 
 }  // namespace trainyard::master

@@ -127,6 +127,7 @@ absl::Status ElasticMaster::TakeOver() {
                      .grads_to_wait = spec_.grads_to_wait,
                      .staleness = spec_.staleness,
                      .modulate_rate = spec_.modulate_rate,
+                     .on_nonfinite = spec_.on_nonfinite,
                      .keep = [this](ModelOrigin origin) { return Keep(std::move(origin)); }},
       *this);
   const MutexLock lock(mu_);
@@ -172,11 +173,11 @@ absl::StatusOr<ModelOrigin> ElasticMaster::OriginOfProgram() const {
 }
 
 absl::StatusOr<std::unique_ptr<ModelPlace>> ElasticMaster::Keep(ModelOrigin origin) {
-  if (shards_ == nullptr) return KeepModelHere(std::move(origin), generation_, spec_.threads);
+  if (shards_ == nullptr) return KeepModelHere(std::move(origin), generation_, ModelOptions());
   if (!origin.values.empty() && origin.checkpoint.empty()) {
     TY_ASSIGN_OR_RETURN(origin.checkpoint, WriteFirstValues(origin));
   }
-  return KeepModelOnPservers(origin, *shards_, {.folder = Folder(), .threads = spec_.threads});
+  return KeepModelOnPservers(origin, *shards_, {.folder = Folder(), .model = ModelOptions()});
 }
 
 absl::Status ElasticMaster::KeepAndTake(ModelOrigin origin) {
@@ -187,7 +188,7 @@ absl::Status ElasticMaster::KeepAndTake(ModelOrigin origin) {
 
 absl::StatusOr<std::string> ElasticMaster::WriteFirstValues(const ModelOrigin& origin) {
   TY_ASSIGN_OR_RETURN(const auto model,
-                      Model::Make(origin.learning.main, origin.learning.startup, origin.shared, 1));
+                      Model::Make(origin.learning.main, origin.learning.startup, origin.shared, {}));
   TY_RETURN_IF_ERROR(model->Start(origin.values));
   ElasticCheckpoint checkpoint{.job = spec_.id, .name = spec_.name};
   Describe(origin, 0, checkpoint);
@@ -372,8 +373,11 @@ void ElasticMaster::TakeCheckpoint(ModelPlace& place, bool last) {
   });
 }
 
-void ElasticMaster::FinishCheckpoint(const ElasticCheckpoint& checkpoint, absl::Status saved, bool last) {
+void ElasticMaster::FinishCheckpoint(ElasticCheckpoint& checkpoint, absl::Status saved, bool last) {
   const bool lost = absl::IsUnavailable(saved);  // with a pserver: another master ends the job
+  if (checkpoint.nonfinite.empty()) checkpoint.nonfinite = graph::FindNonFinite(checkpoint.variables);
+  if (saved.ok() && !checkpoint.nonfinite.empty() && spec_.on_nonfinite != graph::OnNonFinite::kWarn)
+    saved = absl::FailedPreconditionError(StrCat("step ", checkpoint.version, ": ", checkpoint.nonfinite));
   if (saved.ok()) saved = WriteElasticCheckpoint(Folder(), checkpoint, spec_.keep_checkpoints).status();
   if (!saved.ok()) log::Error("a checkpoint could not be written", {{"error", saved}});
   {
@@ -388,9 +392,11 @@ void ElasticMaster::FinishCheckpoint(const ElasticCheckpoint& checkpoint, absl::
     }
   }
   if (!last || lost) return;
-  if (saved.ok()) return Complete();
+  if (saved.ok() && checkpoint.nonfinite.empty()) return Complete();
   const MutexLock lock(mu_);
-  FailNow(StrCat("the last checkpoint could not be written: ", Message(saved)));
+  if (!saved.ok()) return FailNow(StrCat("the last checkpoint could not be written: ", Message(saved)));
+  FailNow(StrCat("the trained model is not finite: ", checkpoint.nonfinite, "; ", Folder(),
+                 " keeps the last checkpoint that is"));
 }
 
 void ElasticMaster::GoBack(const std::string& why) {

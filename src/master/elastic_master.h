@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/mutex.h"
+#include "base/pace.h"
 #include "master/call.h"
 #include "master/checkpoints.h"
 #include "master/learner.h"
@@ -50,7 +51,9 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   Claim Check(tasks::WorkerIndex worker, tasks::TaskId task, tasks::Range records) override;
   Claim Accept(tasks::WorkerIndex worker, tasks::TaskId task, tasks::Range records) override;
   bool NothingToCome() override;
-  void Applied(std::int64_t version, const std::vector<Contribution>& contributions, double loss) override;
+  void Applied(std::int64_t version, const std::vector<Contribution>& contributions,
+               std::optional<double> loss) override;
+  void FoundNonFinite(const std::string& what) override;
   void Refused() override;
   void Started() override;
   void Broken(const absl::Status& why) override;
@@ -82,6 +85,9 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   absl::Status KeepAndTake(ModelOrigin origin);
   // Pservers read a model's first values from a checkpoint: the file that has them now.
   absl::StatusOr<std::string> WriteFirstValues(const ModelOrigin& origin) TY_EXCLUDES(mu_);
+  Model::Options ModelOptions() const {
+    return {.threads = spec_.threads, .on_nonfinite = spec_.on_nonfinite};
+  }
   tasks::Queue::State FreshQueue(tasks::TaskId next_id) const;
   tasks::StreamOptions OptionsOf(tasks::Kind kind) const;
   const std::string& Folder() const;
@@ -92,7 +98,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   void EndHungTasks() TY_REQUIRES(mu_);
   void WriteCheckpoint(bool last) TY_EXCLUDES(mu_);
   void TakeCheckpoint(ModelPlace& place, bool last) TY_EXCLUDES(mu_);
-  void FinishCheckpoint(const ElasticCheckpoint& checkpoint, absl::Status saved, bool last) TY_EXCLUDES(mu_);
+  void FinishCheckpoint(ElasticCheckpoint& checkpoint, absl::Status saved, bool last) TY_EXCLUDES(mu_);
   // Another master is to go on from the newest checkpoint.
   void GoBack(const std::string& why) TY_EXCLUDES(mu_);
 
@@ -174,6 +180,9 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   std::vector<tasks::Metric> metrics_ TY_GUARDED_BY(mu_);
   std::int64_t metrics_version_ TY_GUARDED_BY(mu_) = -1;
   std::optional<double> loss_ TY_GUARDED_BY(mu_);
+  std::int64_t nonfinite_ TY_GUARDED_BY(mu_) = 0;  // how often one was found
+  std::string last_nonfinite_ TY_GUARDED_BY(mu_);  // and where
+  Pace nonfinite_pace_ TY_GUARDED_BY(mu_) = Pace(Clock::System().Steady());
   std::int64_t joined_ TY_GUARDED_BY(mu_) = 0;
   std::int64_t stale_ TY_GUARDED_BY(mu_) = 0;
   std::string checkpoint_ TY_GUARDED_BY(mu_);

@@ -1,5 +1,6 @@
 // Which records count, and what follows when they do: evaluations, the end.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -57,14 +58,19 @@ bool ElasticMaster::OnlySummedIsLeft() const {
 }
 
 void ElasticMaster::Applied(std::int64_t version, const std::vector<Contribution>& contributions,
-                            double loss) {
+                            std::optional<double> loss) {
   bool evaluate = false;
   bool checkpoint = false;
   {
     const MutexLock lock(mu_);
-    version_ = version;
-    stepped_ = true;
-    loss_ = loss_ ? *loss_ * kLossMemory + loss * (1 - kLossMemory) : loss;
+    const bool stepped = std::exchange(version_, version) != version;
+    stepped_ = stepped_ || stepped;
+    // A loss that is not finite is shown as it is, and the mean begins after it.
+    if (loss && loss_ && std::isfinite(*loss_) && std::isfinite(*loss)) {
+      *loss_ += (*loss - *loss_) * (1 - kLossMemory);
+    } else if (loss) {
+      loss_ = loss;
+    }
     for (const Contribution& contribution : contributions) {
       const tasks::Answer answer = Do(tasks::Advance{contribution.task, contribution.until});
       if (!answer.done) continue;
@@ -72,13 +78,14 @@ void ElasticMaster::Applied(std::int64_t version, const std::vector<Contribution
       --wholly_accepted_;
     }
     if (spec_.max_steps > 0 && version >= spec_.max_steps && phase_ == Phase::kTraining) StopTraining();
-    if (phase_ == Phase::kTraining && spec_.evaluation_steps > 0 && version % spec_.evaluation_steps == 0 &&
+    if (stepped && phase_ == Phase::kTraining && spec_.evaluation_steps > 0 &&
+        version % spec_.evaluation_steps == 0 &&
         Clock::System().Steady() - begun_ >= spec_.evaluation_delay) {
       evaluate = !evaluating_;
       wanted_ = !evaluate;
       evaluating_ = true;
     }
-    checkpoint = spec_.checkpoint_steps > 0 && version % spec_.checkpoint_steps == 0;
+    checkpoint = stepped && spec_.checkpoint_steps > 0 && version % spec_.checkpoint_steps == 0;
   }
   if (evaluate) BeginEvaluation();
   if (checkpoint) WriteCheckpoint(false);
@@ -94,6 +101,15 @@ void ElasticMaster::StopTraining() {
       if (task.kind == tasks::Kind::kTraining) GiveBack(index, task);
     }
   }
+}
+
+void ElasticMaster::FoundNonFinite(const std::string& what) {
+  const MutexLock lock(mu_);
+  ++nonfinite_;
+  last_nonfinite_ = what;
+  if (nonfinite_pace_.Take(Clock::System().Steady()))
+    log::Warn("a number is not finite",
+              {{"what", what}, {"times", nonfinite_}, {"policy", graph::Name(spec_.on_nonfinite)}});
 }
 
 void ElasticMaster::Refused() {
@@ -198,7 +214,7 @@ void ElasticMaster::EndEvaluation() {
 
 void ElasticMaster::TellEvaluation() {
   Object metrics;
-  for (const tasks::Metric& metric : metrics_) metrics[metric.name] = metric.value;
+  for (const tasks::Metric& metric : metrics_) metrics[metric.name] = NumberDocument(metric.value);
   const std::string line = PrintJson(Object{{"version", metrics_version_}, {"metrics", std::move(metrics)}});
   log::Info("evaluated", {{"job", spec_.name}, {"result", line}});
   if (spec_.output.empty()) return;
@@ -210,6 +226,8 @@ void ElasticMaster::TellEvaluation() {
 }
 
 void ElasticMaster::BeginEnding() {
+  if (version_ == 0 && nonfinite_ > 0)
+    return FailNow(StrCat("no step could be made: ", last_nonfinite_, ": ", graph::kNonFiniteHint));
   phase_ = Phase::kEnding;
   if (spec_.kind == JobKind::kEvaluate) TellEvaluation();
   if (spec_.kind != JobKind::kTrain || spec_.tasks_only) return writer_->Post([this] { Complete(); });
@@ -269,6 +287,8 @@ Progress ElasticMaster::GetProgress() {
                     .reason = reason_,
                     .version = version_,
                     .loss = loss_,
+                    .nonfinite = nonfinite_,
+                    .last_nonfinite = last_nonfinite_,
                     .metrics = metrics_,
                     .evaluated = metrics_version_,
                     .joined = joined_,

@@ -1,10 +1,12 @@
 #include "master/learner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "graph/ir/codec.h"
 
 namespace trainyard::master {
@@ -129,23 +131,42 @@ wire::Pushed::Verdict Learner::Judge(ArrivedGradient& gradient, tasks::WorkerInd
   }
   refused_.erase(worker);
   if (account_.Accept(worker, push.task(), records) != Account::Claim::kNew) return wire::Pushed::kLost;
+  const bool usable = IsUsable(push, worker);
+  if (broken_) return wire::Pushed::kLost;
   if (options_.async && options_.modulate_rate)
     rate_ = 1.0 / static_cast<double>(std::max<std::int64_t>(1, behind));
-  place_->Add(gradient, records.size());
-  records_ += records.size();
-  loss_ += push.loss() * static_cast<double>(records.size());
+  if (usable) {
+    place_->Add(gradient, records.size());
+    records_ += records.size();
+    loss_ += push.loss() * static_cast<double>(records.size());
+  }
   contributions_.push_back({push.task(), push.until()});
-  if (place_->added() >= options_.grads_to_wait || account_.NothingToCome()) Apply();
+  if (place_->added() == 0 || place_->added() >= options_.grads_to_wait || account_.NothingToCome()) Apply();
   return wire::Pushed::kAccepted;
 }
 
+bool Learner::IsUsable(const wire::Push& push, tasks::WorkerIndex worker) {
+  if (std::isfinite(push.loss())) return true;
+  const std::string what = StrCat("step ", place_->version() + 1, ": the loss of worker ", worker, " is ",
+                                  graph::PrintNonFinite(push.loss()));
+  if (options_.on_nonfinite == graph::OnNonFinite::kFail) {
+    Break(absl::FailedPreconditionError(StrCat(what, ": ", graph::kNonFiniteHint)));
+    return false;
+  }
+  account_.FoundNonFinite(what);
+  return options_.on_nonfinite == graph::OnNonFinite::kWarn;
+}
+
 void Learner::Apply() {
+  if (place_->added() == 0)
+    return account_.Applied(place_->version(), std::exchange(contributions_, {}), std::nullopt);
   const double loss = loss_ / static_cast<double>(records_);
-  const absl::Status applied = place_->Apply(rate_);
+  const absl::StatusOr<std::string> applied = place_->Apply(rate_);
   records_ = 0;
   loss_ = 0;
   rate_ = 1;
-  if (!applied.ok()) return Break(applied);
+  if (!applied.ok()) return Break(applied.status());
+  if (!applied->empty()) account_.FoundNonFinite(StrCat("step ", place_->version(), ": ", *applied));
   account_.Applied(place_->version(), std::exchange(contributions_, {}), loss);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,8 +47,11 @@ class Account {
   virtual Claim Accept(tasks::WorkerIndex worker, tasks::TaskId task, tasks::Range records) = 0;
   // No gradient is to be expected before those that were accepted are applied.
   virtual bool NothingToCome() = 0;
-  // The model has made a step from them.
-  virtual void Applied(std::int64_t version, const std::vector<Contribution>& contributions, double loss) = 0;
+  // The model has made a step from them; or, with the version that it had before, none of them could be used.
+  virtual void Applied(std::int64_t version, const std::vector<Contribution>& contributions,
+                       std::optional<double> loss) = 0;
+  // A loss or a variable has become NaN or infinite, and the job goes on: "step 3: element 0 of w is nan".
+  virtual void FoundNonFinite(const std::string& what) = 0;
   // A gradient is to be computed again.
   virtual void Refused() = 0;
   // The model has its first values.
@@ -63,6 +67,7 @@ struct LearnerOptions {
   int grads_to_wait = 1;
   std::int64_t staleness = 0;
   bool modulate_rate = false;
+  graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail;
   std::int64_t most_model_bytes = std::int64_t{64} << 30;
   // Gives a model that a worker has offered its place.
   std::function<absl::StatusOr<std::unique_ptr<ModelPlace>>(ModelOrigin origin)> keep;
@@ -103,6 +108,8 @@ class Learner {
   void Learn(ArrivedGradient& gradient, tasks::WorkerIndex worker);
   wire::Pushed::Verdict Judge(ArrivedGradient& gradient, tasks::WorkerIndex worker);
   absl::Status StartFrom(const wire::Offer& offer, NamedValues values);
+  // Whether the gradient may be added, by its loss.
+  bool IsUsable(const wire::Push& push, tasks::WorkerIndex worker);
   void Apply();
   void Break(const absl::Status& why);
 

@@ -61,7 +61,9 @@ struct Progress {
   std::int64_t epoch_records = 0;
   std::int64_t total_records = 0;  // done in all
   std::int64_t version = 0;
-  std::optional<double> loss;  // the mean of the last ones
+  std::optional<double> loss;  // the mean of the last ones; not finite: the last one
+  std::int64_t nonfinite = 0;  // how often a loss or a variable became NaN or infinite, and the job went on
+  std::string last_nonfinite;
   std::vector<tasks::Metric> metrics;
   std::int64_t evaluated = -1;          // the version that the metrics are of
   int workers = 0;                      // that are connected

@@ -27,12 +27,14 @@ Program Only(const Program& program, bool schedule) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Make(const Program& update, const Program& startup,
-                                                   std::vector<std::string> shared, int threads) {
+                                                   std::vector<std::string> shared, Options options) {
   std::unique_ptr<Model> model(new Model);
-  const graph::ExecutorOptions executing{.threads = threads};
+  const graph::ExecutorOptions executing{.threads = options.threads};
+  model->on_nonfinite_ = options.on_nonfinite;
   model->startup_ = startup;
   const Program updates = Only(update, false);
   TY_ASSIGN_OR_RETURN(model->update_, graph::PreparedBlock::Make(updates, 0, model->scope_, executing));
+  model->guard_ = std::make_unique<graph::UpdateGuard>(updates, 0, *model->update_, options.on_nonfinite);
   const Program schedule = Only(update, true);
   if (!schedule.main().ops.empty()) {
     TY_ASSIGN_OR_RETURN(model->schedule_, graph::PreparedBlock::Make(schedule, 0, model->scope_, executing));
@@ -105,7 +107,7 @@ absl::Status Model::Put(const Variables& variables) {
   return absl::OkStatus();
 }
 
-absl::Status Model::Apply(Gradients gradients, double rate) {
+absl::StatusOr<std::string> Model::Apply(Gradients gradients, double rate) {
   Unshare();
   for (auto& [name, value] : gradients) {
     graph::Variable* const variable = update_->Find(name);
@@ -131,10 +133,15 @@ absl::Status Model::Apply(Gradients gradients, double rate) {
     }
   }
   services_.step = version_;
+  guard_->Remember();
   TY_RETURN_IF_ERROR(update_->Run(services_));
+  std::string nonfinite = guard_->Check();
+  if (!nonfinite.empty() && on_nonfinite_ == graph::OnNonFinite::kFail)
+    return absl::FailedPreconditionError(
+        StrCat("step ", version_ + 1, ": ", nonfinite, ": ", graph::kNonFiniteHint));
   for (const auto& [name, value] : before) *std::get<Tensor>(scope_.Get(name).value).data<float>() = value;
   ++version_;
-  return absl::OkStatus();
+  return nonfinite;
 }
 
 // Whoever still has a view of a value keeps it as it is.

@@ -36,11 +36,11 @@ class ModelHere final : public ModelPlace {
   }
   int added() const override { return sum_.reports(); }
 
-  absl::Status Apply(double rate) override {
+  absl::StatusOr<std::string> Apply(double rate) override {
     shelf_.TakeAway();
-    TY_RETURN_IF_ERROR(model_->Apply(sum_.TakeMean(), rate));
+    TY_ASSIGN_OR_RETURN(std::string nonfinite, model_->Apply(sum_.TakeMean(), rate));
     PutNewest();
-    return absl::OkStatus();
+    return nonfinite;
   }
 
   void Pull(const Call& call, const wire::Pull& pull) override { shelf_.Answer(call, pull); }
@@ -83,9 +83,9 @@ void Describe(const ModelOrigin& origin, std::int64_t version, ElasticCheckpoint
 }
 
 absl::StatusOr<std::unique_ptr<ModelPlace>> KeepModelHere(ModelOrigin origin, std::int64_t generation,
-                                                          int threads) {
+                                                          Model::Options options) {
   TY_ASSIGN_OR_RETURN(auto model,
-                      Model::Make(origin.learning.main, origin.learning.startup, origin.shared, threads));
+                      Model::Make(origin.learning.main, origin.learning.startup, origin.shared, options));
   TY_RETURN_IF_ERROR(origin.all_values ? model->Restore(origin.version, origin.values)
                                        : model->Start(origin.values));
   origin.values.clear();

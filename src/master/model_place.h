@@ -51,8 +51,9 @@ class ModelPlace {
   // It counts for the next step.
   virtual void Add(ArrivedGradient& gradient, std::int64_t records) = 0;
   virtual int added() const = 0;
-  // Makes a step of what was added. `rate`: times the learning rate. An error: the model is of no more use.
-  virtual absl::Status Apply(double rate) = 0;
+  // Makes a step of what was added. `rate`: times the learning rate. Returns what has become non-finite where
+  // the job goes on with that, or "". An error: the model is of no more use.
+  virtual absl::StatusOr<std::string> Apply(double rate) = 0;
 
   virtual void Pull(const Call& call, const wire::Pull& pull) = 0;
   // What the answer to a push says of the newest version, and its bytes.
@@ -70,7 +71,7 @@ class ModelPlace {
 
 // In this process. InvalidArgument: the model is wrong, and in what.
 absl::StatusOr<std::unique_ptr<ModelPlace>> KeepModelHere(ModelOrigin origin, std::int64_t generation,
-                                                          int threads);
+                                                          Model::Options options);
 
 // What every checkpoint says of a model.
 void Describe(const ModelOrigin& origin, std::int64_t version, ElasticCheckpoint& checkpoint);

@@ -49,6 +49,7 @@ void ForEachField(Spec& s, Visitor visit) {
   visit("staleness", s.staleness);
   visit("modulateRate", s.modulate_rate);
   visit("pullEvery", s.pull_every);
+  visit("onNonFinite", s.on_nonfinite);
   visit("tasksOnly", s.tasks_only);
   visit("evaluationSteps", s.evaluation_steps);
   visit("evaluationEvery", s.evaluation_every);
@@ -91,6 +92,7 @@ Document ToDocument(T number) {
 }
 Document ToDocument(absl::Duration time) { return Document(absl::FormatDuration(time)); }
 Document ToDocument(JobKind kind) { return Document(Name(kind)); }
+Document ToDocument(graph::OnNonFinite policy) { return Document(graph::Name(policy)); }
 Document ToDocument(const DataSources& list) {
   Array array;
   for (const std::string& text : list) array.emplace_back(text);
@@ -138,6 +140,11 @@ bool FromDocument(const Document& document, JobKind& kind) {
     return true;
   }
   return false;
+}
+bool FromDocument(const Document& document, graph::OnNonFinite& policy) {
+  const std::optional<graph::OnNonFinite> parsed = graph::ParseOnNonFinite(Text(document));
+  policy = parsed.value_or(policy);
+  return parsed.has_value();
 }
 bool FromDocument(const Document& document, DataSources& list) {
   if (!document.is_array()) return false;

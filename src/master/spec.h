@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "graph/exec/finite.h"
 
 namespace trainyard::master {
 
@@ -65,7 +66,8 @@ struct JobSpec {
   std::int64_t staleness = 0;  // versions that a gradient may be behind
   bool modulate_rate = false;  // async: the rate divided by how far it is behind
   int pull_every = 1;          // async: minibatches between two looks at the model
-  bool tasks_only = false;     // the master deals records; workers learn by themselves, and report tasks
+  graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail;
+  bool tasks_only = false;  // the master deals records; workers learn by themselves, and report tasks
 
   // ---- Evaluation, checkpoints, output
   std::int64_t evaluation_steps = 0;  // versions between two; 0: only at the end

@@ -32,7 +32,8 @@ class AsyncParameters final : public Parameters {
   }
 
   absl::Status Reprogram(const graph::Graph& graph) override {
-    TY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterBlocks> blocks, ParameterBlocks::Make(graph));
+    TY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterBlocks> blocks,
+                        ParameterBlocks::Make(graph, blocks_->on_nonfinite()));
     TY_RETURN_IF_ERROR(blocks->TakeFrom(*blocks_));
     const MutexLock lock(mu_);
     blocks_ = std::move(blocks);
@@ -86,7 +87,9 @@ class AsyncParameters final : public Parameters {
       const std::unique_lock<std::shared_mutex> alone(rate_mu_);
       TY_RETURN_IF_ERROR(blocks_->RunSchedule());
     }
-    return Update(piece, box->value);
+    if (absl::Status updated = Update(piece, box->value); !updated.ok())
+      return Annotate(updated, StrCat("step ", part.step, " of ", part.caller.sender()));
+    return absl::OkStatus();
   }
 
   absl::Status Apply(std::int64_t, const std::vector<int>&) override {
@@ -115,9 +118,13 @@ class AsyncParameters final : public Parameters {
     return LookUp(*blocks_, table, ids);
   }
 
-  Snapshot Copy() override {
+  Snapshot Copy(std::optional<std::int64_t> as) override {
     const std::unique_lock<std::shared_mutex> alone(rate_mu_);
-    const std::int64_t now = step();
+    std::int64_t now = 0;
+    {
+      const MutexLock lock(mu_);
+      now = step_ = as.value_or(step_);
+    }
     return {.step = now, .variables = blocks_->Copy()};
   }
 

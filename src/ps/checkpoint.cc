@@ -148,6 +148,38 @@ std::optional<std::int64_t> CommonStep(const std::vector<GraphCheckpoints>& all,
 
 }  // namespace
 
+absl::StatusOr<std::int64_t> ChooseStepToSave(const JobMeta& meta,
+                                              const std::vector<GraphCheckpoints>& pservers,
+                                              std::optional<std::int64_t> wanted) {
+  const std::optional<std::int64_t> newest = NewestCommonStep(pservers, meta.layout);
+  const std::optional<std::int64_t> finite = NewestFiniteStep(pservers, meta.layout);
+  const std::string there = !newest ? "there is none that all pservers have"
+                                    : StrCat("the newest that all pservers have is of step ", *newest);
+  if (wanted) {
+    for (const GraphCheckpoints& one : pservers) {
+      if (std::ranges::none_of(one.kept, [&](const Checkpoint& kept) {
+            return kept.step == *wanted && kept.layout == meta.layout;
+          }))
+        return absl::NotFoundError(StrCat("there is no checkpoint of step ", *wanted, ": ", there));
+    }
+    return *wanted;
+  }
+  if (meta.state == JobState::kComplete && newest != meta.steps) {
+    return absl::FailedPreconditionError(StrCat("the checkpoint of the end, of step ", meta.steps,
+                                                ", is missing: ", there,
+                                                newest ? ", which can be saved by that number" : ""));
+  }
+  if (!newest) {
+    return absl::FailedPreconditionError(StrCat("there is no checkpoint yet: one is written every ",
+                                                meta.checkpoint_every, " steps and one at the end"));
+  }
+  if (finite == newest) return *newest;
+  return absl::FailedPreconditionError(StrCat(
+      "the model of step ", *newest, " has non-finite values: ",
+      finite ? StrCat("the last one without is of step ", *finite, ", which can be saved by that number")
+             : "there is none without"));
+}
+
 absl::StatusOr<CommonCheckpoint> FindCommonCheckpoint(kv::Store& store, const JobKeys& keys,
                                                       const JobMeta& meta) {
   TY_ASSIGN_OR_RETURN(const Pointers pointers, GetPointers(store, keys));
@@ -185,18 +217,24 @@ absl::Status ForgetSurplusCheckpoints(kv::Store& store, const JobKeys& keys, con
 }
 
 absl::Status PublishCheckpoint(kv::Store& store, const JobKeys& keys, std::string_view graph,
-                               const Checkpoint& checkpoint, const std::vector<std::string>& pservers,
-                               kv::FileSystem& files) {
+                               const Publication& publication, kv::FileSystem& files) {
+  const Checkpoint& checkpoint = publication.checkpoint;
   const auto decide = [&](const Pointers& pointers) {
     Sorted sorted = Add(pointers.Of(graph), checkpoint);
+    if (publication.latest)
+      Forget(sorted, [&](const Checkpoint& kept) {
+        return kept.step <= checkpoint.step || kept.layout != checkpoint.layout;
+      });
     std::vector<GraphCheckpoints> all = {sorted.kept};
-    for (const std::string& pserver : pservers) {
+    for (const std::string& pserver : publication.pservers) {
       if (pserver != graph) all.push_back(pointers.Of(pserver));
     }
+    const std::optional<std::int64_t> finite = NewestFiniteStep(all, checkpoint.layout);
     const std::optional<std::int64_t> oldest = OldestKept(std::move(all), checkpoint.layout);
     if (oldest) {
       Forget(sorted, [&](const Checkpoint& kept) {
-        return kept.step > *oldest || (kept.step == *oldest && kept.layout == checkpoint.layout);
+        return kept.step > *oldest ||
+               ((kept.step == *oldest || kept.step == finite) && kept.layout == checkpoint.layout);
       });
     }
     return sorted;

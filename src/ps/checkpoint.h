@@ -39,11 +39,19 @@ absl::StatusOr<Checkpoint> WriteCheckpoint(const std::string& directory, std::st
 absl::StatusOr<CheckpointData> ReadCheckpoint(const Checkpoint& checkpoint,
                                               kv::FileSystem& files = kv::FileSystem::System());
 
+// A checkpoint on its way into the graph's pointers.
+struct Publication {
+  Checkpoint checkpoint;
+  std::vector<std::string> pservers;  // all that have a checkpoint of a step before an older one is forgotten
+  bool latest = false;                // those of later steps are older than it, and are forgotten
+};
+
 // Adds the checkpoint to the graph's pointers, forgets those below the last but one step that all of
-// `pservers` have, and deletes the forgotten files after the pointer was stored. The last but one is kept for
-// whoever is about to go back to it, having looked just before the last one was there.
+// `pservers` have, but for the newest step that all have without non-finite values, and deletes the forgotten
+// files after the pointer was stored. The last but one is kept for whoever is about to go back to it, having
+// looked just before the last one was there.
 absl::Status PublishCheckpoint(kv::Store& store, const JobKeys& keys, std::string_view graph,
-                               const Checkpoint& checkpoint, const std::vector<std::string>& pservers,
+                               const Publication& publication,
                                kv::FileSystem& files = kv::FileSystem::System());
 
 // After the job went back to `step`: forgets the graph's checkpoints above it, which are of steps that did
@@ -55,6 +63,14 @@ absl::Status ForgetCheckpointsAbove(kv::Store& store, const JobKeys& keys, std::
 // The pointers of each graph at one time, in the order of `graphs`.
 absl::StatusOr<std::vector<GraphCheckpoints>> GetCheckpoints(kv::Store& store, const JobKeys& keys,
                                                              const std::vector<std::string>& graphs);
+
+// Which step to save as the job's model, given the checkpoints of all its pservers: the one that is wanted,
+// or the newest that all have. NotFound: they do not have that one. FailedPrecondition: there is none yet; or
+// the job is complete and theirs is not of its end; or it has non-finite values and is not wanted by its
+// number. The message names what there is.
+absl::StatusOr<std::int64_t> ChooseStepToSave(const JobMeta& meta,
+                                              const std::vector<GraphCheckpoints>& pservers,
+                                              std::optional<std::int64_t> wanted);
 
 // Where all pservers of a job can go back to.
 struct CommonCheckpoint {

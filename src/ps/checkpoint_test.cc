@@ -22,13 +22,40 @@ CheckpointData DataOf(std::int64_t step, std::string layout = "two") {
   return data;
 }
 
+TEST(ChooseStepToSave, GivesTheLastStepOfACompleteJobOrSaysWhatThereIs) {
+  const auto kept = [](std::initializer_list<std::int64_t> steps, std::int64_t finite = 1000) {
+    GraphCheckpoints checkpoints;
+    for (const std::int64_t step : steps)
+      checkpoints.kept.push_back({.step = step, .layout = "two", .nonfinite = step > finite});
+    return checkpoints;
+  };
+  const auto choose = [&](JobState state, const std::vector<GraphCheckpoints>& all,
+                          std::optional<std::int64_t> wanted = std::nullopt) {
+    const auto step =
+        ChooseStepToSave({.state = state, .layout = "two", .checkpoint_every = 10, .steps = 40}, all, wanted);
+    return step.ok() ? StrCat("step ", *step) : std::string(step.status().message());
+  };
+  using enum JobState;
+  EXPECT_EQ(choose(kComplete, {kept({30, 40}), kept({20, 40})}), "step 40");
+  EXPECT_THAT(choose(kComplete, {kept({30, 40}), kept({30})}),
+              HasSubstr("of step 40, is missing: the newest that all pservers have is of step 30"));
+  EXPECT_THAT(choose(kComplete, {kept({40}), kept({30})}), HasSubstr("there is none that all pservers have"));
+  EXPECT_EQ(choose(kComplete, {kept({30, 40}), kept({30})}, 30), "step 30");
+  EXPECT_EQ(choose(kRunning, {kept({30, 40}), kept({20, 30})}), "step 30");
+  EXPECT_THAT(choose(kRunning, {kept({30}), kept({})}), HasSubstr("there is no checkpoint yet"));
+  EXPECT_THAT(choose(kRunning, {kept({30}), kept({30})}, 20), HasSubstr("no checkpoint of step 20"));
+  EXPECT_THAT(choose(kComplete, {kept({20, 40}, 30), kept({20, 40})}),
+              HasSubstr("step 40 has non-finite values: the last one without is of step 20"));
+  EXPECT_EQ(choose(kComplete, {kept({20, 40}, 30), kept({20, 40})}, 40), "step 40");
+}
+
 class PublishTest : public testing::Test {
  protected:
   Checkpoint Write(std::string_view graph, std::int64_t step, std::string layout = "two") {
     return WriteCheckpoint("dir", graph, DataOf(step, std::move(layout)), files_).value();
   }
   absl::Status Publish(std::string_view graph, const Checkpoint& checkpoint) {
-    return PublishCheckpoint(store_, keys_, graph, checkpoint, pservers_, files_);
+    return PublishCheckpoint(store_, keys_, graph, {.checkpoint = checkpoint, .pservers = pservers_}, files_);
   }
   Checkpoint WriteAndPublish(std::string_view graph, std::int64_t step, std::string layout = "two") {
     const Checkpoint checkpoint = Write(graph, step, std::move(layout));
@@ -149,6 +176,31 @@ TEST_F(PublishTest, ReplacesTheSameStepDoneAgain) {
   EXPECT_THAT(files_.Paths(), ElementsAre(second.file));
 }
 
+TEST_F(PublishTest, NeverForgetsTheLastStepThatIsFiniteEverywhere) {
+  for (const std::int64_t step : {10, 20, 30, 40, 50}) {
+    for (const std::string& graph : pservers_) {
+      Checkpoint checkpoint = Write(graph, step);
+      checkpoint.nonfinite = step > 20 && graph == "pserver-1";
+      ASSERT_TRUE(Publish(graph, checkpoint).ok());
+    }
+  }
+  for (const std::string& graph : pservers_) {
+    EXPECT_THAT(Steps(graph), testing::IsSupersetOf({20, 40, 50})) << graph;
+    for (const Checkpoint& kept : Get(graph).kept) EXPECT_TRUE(ReadCheckpoint(kept, files_).ok());
+  }
+  EXPECT_EQ(NewestFiniteStep(GetCheckpoints(store_, keys_, pservers_).value(), "two"), 20);
+}
+
+TEST_F(PublishTest, LatestTakesThePlaceOfLaterSteps) {
+  for (const std::int64_t step : {30, 40, 50}) WriteAndPublish("pserver-0", step);
+  const Checkpoint latest = Write("pserver-0", 35);
+  ASSERT_TRUE(PublishCheckpoint(store_, keys_, "pserver-0",
+                                {.checkpoint = latest, .pservers = {"pserver-0"}, .latest = true}, files_)
+                  .ok());
+  EXPECT_THAT(Steps("pserver-0"), ElementsAre(30, 35));
+  EXPECT_TRUE(ReadCheckpoint(Get("pserver-0").kept.back(), files_).ok());
+}
+
 TEST_F(PublishTest, ToldTwiceIsToldOnce) {
   const Checkpoint checkpoint = WriteAndPublish("pserver-0", 10);
   ASSERT_TRUE(Publish("pserver-0", checkpoint).ok());
@@ -217,9 +269,10 @@ TEST_F(PublishTest, IsNotLostAmongOtherWriters) {
   int left = 3;
   store_.before_txn = [&] {
     if (left-- > 0) {
-      EXPECT_TRUE(
-          PublishCheckpoint(*memory_, keys_, "pserver-0", Write("pserver-0", 100 + left), pservers_, files_)
-              .ok());
+      EXPECT_TRUE(PublishCheckpoint(*memory_, keys_, "pserver-0",
+                                    {.checkpoint = Write("pserver-0", 100 + left), .pservers = pservers_},
+                                    files_)
+                      .ok());
     }
     return absl::OkStatus();
   };

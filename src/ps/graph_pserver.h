@@ -20,6 +20,7 @@
 #include "base/executor.h"
 #include "base/mutex.h"
 #include "ps/checkpoint.h"
+#include "ps/held_outputs.h"
 #include "ps/lead.h"
 #include "ps/parameters.h"
 #include "ps/peer_calls.h"
@@ -87,6 +88,9 @@ class GraphPserver final : public Pserver {
   void AnnounceRunning();
   void FinishIfDone();
   absl::Status Finish();
+  // Writes the outputs of committed steps that trainers which are gone have left; `all`: also of the others.
+  absl::Status WriteHeldOutputs(bool all = false);
+  void TellOfHeldOutputs();
   void AnswerIdle(const absl::Status& status);
   void RouseIdle();
   // Calls all other pservers, does `meanwhile`, and waits until they have answered or a later generation has
@@ -104,8 +108,10 @@ class GraphPserver final : public Pserver {
 
   // Checkpoints: pserver_checkpoints.cc.
   void CheckpointIfDue();
-  absl::Status WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra);
-  absl::Status WriteEverywhere();
+  // `common`: all pservers write one under this step.
+  absl::Status WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra,
+                        bool common = false);
+  absl::StatusOr<std::int64_t> WriteEverywhere();
   void WriteAsAsked();
 
   kv::Store& store_;
@@ -124,8 +130,9 @@ class GraphPserver final : public Pserver {
 
   // lead_thread_'s.
   std::unique_ptr<Lead> lead_;
-  bool finished_ = false;      // all is written down
-  bool announced_ = false;     // that the job runs
+  bool finished_ = false;   // all is written down
+  bool announced_ = false;  // that the job runs
+  HeldOutputs outputs_;
   std::map<int, Held> idle_;   // trainers that have nothing to do until all have
   std::int64_t asked_ = 0;     // checkpoints beside those that are due
   std::int64_t answered_ = 0;  // of these

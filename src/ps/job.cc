@@ -93,6 +93,7 @@ absl::Status CreateJob(kv::Store& store, IdSource& ids, const JobKeys& keys, con
                .slots = graph::CutOf(origin.options).slots,
                .pservers = origin.options.pservers,
                .layout = ids.Suffix(10),
+               .on_nonfinite = job.on_nonfinite,
                .checkpoint_every = job.checkpoint_every,
                .passes = origin.options.passes};
   TY_RETURN_IF_ERROR(PutOrigin(store, ids, keys, origin));

@@ -16,10 +16,11 @@ namespace trainyard::ps {
 struct NewJob {
   graph::Graphs graphs;                 // all of one transpilation, with their resources
   std::int64_t checkpoint_every = 100;  // steps
-  bool foreground = false;              // it ends with its client, whose key is there before
-                                        // any graph starts
-  int least_trainers = 0;               // so many must have been seen before the first step; 0: all
-  int most_trainers = 0;                // to so many it may grow by itself; 0: as many as there are
+  graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail;
+  bool foreground = false;  // it ends with its client, whose key is there before
+                            // any graph starts
+  int least_trainers = 0;   // so many must have been seen before the first step; 0: all
+  int most_trainers = 0;    // to so many it may grow by itself; 0: as many as there are
 };
 
 // Puts the graphs, what they were made of, and the meta last: a job is there whole or not at all, and what a

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "graph/exec/finite.h"
 #include "graph/pass/transpile.h"
 
 namespace trainyard::ps {
@@ -40,6 +41,7 @@ struct JobMeta {
   // Names how parameters are cut: checkpoints of another layout are cut anew before they are used.
   std::string layout;
   std::optional<PreviousLayout> previous;
+  graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail;
   std::int64_t checkpoint_every = 100;  // steps
   std::int64_t checkpoints_asked = 0;   // beside those that are due: how often, and how often the lead had
   std::int64_t checkpoints_made = 0;    // them written

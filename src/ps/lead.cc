@@ -264,6 +264,20 @@ void Lead::SetTrainers(int trainers) {
   for (const auto& [pass, ranges] : left) DealOut(pass, ranges);
 }
 
+bool Lead::IsHere(int trainer, std::int64_t incarnation) const {
+  if (static_cast<std::size_t>(trainer) >= state_.seats.size()) return false;
+  const Seat& seat = state_.seats[static_cast<std::size_t>(trainer)];
+  return seat.member && seat.incarnation == incarnation;
+}
+
+std::int64_t Lead::OpenStepOf(int trainer) const {
+  if (state_.mode == graph::SyncMode::kSync) return state_.step;
+  // One that the job has no place for any more contributed all that it did.
+  if (static_cast<std::size_t>(trainer) >= state_.seats.size())
+    return std::numeric_limits<std::int64_t>::max();
+  return state_.seats[static_cast<std::size_t>(trainer)].step;
+}
+
 bool Lead::Done() const {
   return state_.records != 0 && state_.dealt >= state_.passes &&
          std::none_of(state_.seats.begin(), state_.seats.end(),

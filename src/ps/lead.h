@@ -97,6 +97,11 @@ class Lead {
   // Other trainers from now on: what those that go had left is dealt to the others. Nothing open counts.
   void SetTrainers(int trainers);
 
+  // Whether that incarnation of the trainer is a member.
+  bool IsHere(int trainer, std::int64_t incarnation) const;
+  // The first step of the trainer that is not committed.
+  std::int64_t OpenStepOf(int trainer) const;
+
   // All records of all passes are used.
   bool Done() const;
   // How many records of a pass have been used.

@@ -17,32 +17,12 @@
 namespace trainyard::ps {
 namespace {
 
-constexpr std::size_t kMaxPuts = 100;                        // of one transaction
-constexpr std::size_t kMaxBytes = kv::kMaxRequestBytes / 2;  // likewise, and of one output
-constexpr std::size_t kMaxElements = 16384;                  // of one output
-constexpr std::int64_t kOutputPage = 1000;                   // keys of one answer
+constexpr std::size_t kMaxPuts = 100;               // of one transaction
+constexpr std::size_t kMaxBytes = kMaxOutputBytes;  // likewise
+constexpr std::int64_t kOutputPage = 1000;          // keys of one answer
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLastRetry = absl::Seconds(5);
 constexpr absl::Duration kGrace = absl::Seconds(1);  // for what is left in the end
-
-double NumberAt(const graph::Tensor& tensor, std::int64_t i) {
-  switch (tensor.type()) {
-    case graph::DataType::kFloat32:
-      return tensor.data<float>()[i];
-    case graph::DataType::kInt64:
-      return static_cast<double>(tensor.data<std::int64_t>()[i]);
-    case graph::DataType::kBool:
-      return tensor.data<bool>()[i] ? 1 : 0;
-  }
-  return 0;
-}
-
-OutputValue ValueOf(const std::string& name, const graph::Tensor& tensor, std::size_t most) {
-  OutputValue value{.name = name, .dims = tensor.dims()};
-  const std::int64_t count = std::min(tensor.count(), static_cast<std::int64_t>(most));
-  for (std::int64_t i = 0; i < count; ++i) value.values.push_back(NumberAt(tensor, i));
-  return value;
-}
 
 // What comes behind the number in a key of an output; 0 if it is no such key.
 std::int64_t NextAfter(std::string_view key, std::string_view prefix) {
@@ -51,7 +31,33 @@ std::int64_t NextAfter(std::string_view key, std::string_view prefix) {
   return number && *number >= 0 && *number < kMost ? *number + 1 : 0;
 }
 
+// The number behind those of all outputs of the graph.
+absl::StatusOr<std::int64_t> FindNextNumber(kv::Store& store, const JobKeys& keys, std::string_view graph) {
+  const std::string prefix = keys.Outputs(graph);
+  kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix), .limit = kOutputPage, .keys_only = true};
+  std::int64_t next = 0;
+  while (true) {
+    TY_ASSIGN_OR_RETURN(const kv::RangeResult page, store.Range(request));
+    for (const kv::KeyValue& kv : page.kvs) next = std::max(next, NextAfter(kv.key, prefix));
+    if (!page.more) return next;
+    request.range.begin = page.kvs.back().key + '\0';
+  }
+}
+
 }  // namespace
+
+absl::Status AppendOutputs(kv::Store& store, const JobKeys& keys, std::string_view graph,
+                           const std::vector<std::string>& outputs) {
+  TY_ASSIGN_OR_RETURN(std::int64_t next, FindNextNumber(store, keys, graph));
+  for (std::size_t i = 0; i < outputs.size();) {
+    const std::string key = keys.Output(graph, next);
+    TY_ASSIGN_OR_RETURN(const kv::TxnResult result,
+                        store.Txn({.compares = {kv::Absent(key)}, .then = {kv::PutOp{key, outputs[i]}}}));
+    if (result.succeeded) ++i;
+    ++next;  // a number that another writer has taken is left out
+  }
+  return absl::OkStatus();
+}
 
 // One thread writes; what it writes is `batch_`, under the same numbers until it is known to be written.
 class Outputs::Writer {
@@ -84,22 +90,9 @@ class Outputs::Writer {
     }
   }
 
-  void SetPlace(std::int64_t generation, std::int64_t pass, std::int64_t step) {
-    const MutexLock lock(mu_);
-    place_ = {.generation = generation, .pass = pass, .step = step};
-  }
-
-  absl::Status Append(const std::vector<std::pair<std::string, const graph::Tensor*>>& values) {
-    Output output = Place();
-    const std::size_t most =
-        std::min(kMaxOutputValues, kMaxElements / std::max<std::size_t>(1, values.size()) + 1);
-    for (const auto& [name, tensor] : values) output.values.push_back(ValueOf(name, *tensor, most));
+  void Append(const Output& output) {
+    lines_.Add(output);
     std::string text = EncodeOutput(output);
-    if (text.size() > kMaxBytes)
-      return absl::InvalidArgumentError(StrCat("an output of ", values.size(), " variables has ", text.size(),
-                                               " bytes, more than ", kMaxBytes,
-                                               ": put them out by several operators"));
-    lines_.Add(std::move(output));
     const MutexLock lock(mu_);
     ++appended_;
     queue_.push_back(std::move(text));
@@ -109,7 +102,11 @@ class Outputs::Writer {
       TellWaiting();
     }
     if (queue_.size() == 1) alarm_->Notify();
-    return absl::OkStatus();
+  }
+
+  std::int64_t CountUnwritten() {
+    const MutexLock lock(mu_);
+    return static_cast<std::int64_t>(queue_.size() + batch_.size());
   }
 
   absl::Status Flush(absl::Duration timeout) {
@@ -130,13 +127,6 @@ class Outputs::Writer {
   }
 
  private:
-  Output Place() {
-    const MutexLock lock(mu_);
-    Output output = place_;
-    output.time = clock_.Now();
-    return output;
-  }
-
   absl::Status AwaitSettled(std::int64_t target, SteadyTime deadline, Alarm& written) {
     while (true) {
       {
@@ -203,16 +193,7 @@ class Outputs::Writer {
   // Where an earlier incarnation ended, or another one of this graph that still lives.
   absl::Status FindNext() {
     if (next_) return absl::OkStatus();
-    const std::string prefix = keys_.Outputs(graph_);
-    kv::RangeRequest request{.range = kv::KeyRange::Prefix(prefix), .limit = kOutputPage, .keys_only = true};
-    std::int64_t next = 0;
-    while (true) {
-      TY_ASSIGN_OR_RETURN(const kv::RangeResult page, store_.Range(request));
-      for (const kv::KeyValue& kv : page.kvs) next = std::max(next, NextAfter(kv.key, prefix));
-      if (!page.more) break;
-      request.range.begin = page.kvs.back().key + '\0';
-    }
-    next_ = next;
+    TY_ASSIGN_OR_RETURN(next_, FindNextNumber(store_, keys_, graph_));
     return absl::OkStatus();
   }
 
@@ -295,7 +276,6 @@ class Outputs::Writer {
   std::vector<std::string> batch_;    // what is being written; changed by the thread alone, under mu_
 
   Mutex mu_;
-  Output place_ TY_GUARDED_BY(mu_);
   std::deque<std::string> queue_ TY_GUARDED_BY(mu_);
   std::int64_t appended_ TY_GUARDED_BY(mu_) = 0;
   std::int64_t batch_begin_ TY_GUARDED_BY(mu_) = 0;  // how many were appended before the batch
@@ -314,13 +294,9 @@ Outputs::Outputs(kv::Store& store, Clock& clock, JobKeys keys, std::string graph
 
 Outputs::~Outputs() = default;
 
-void Outputs::SetPlace(std::int64_t generation, std::int64_t pass, std::int64_t step) {
-  writer_->SetPlace(generation, pass, step);
-}
+void Outputs::Append(const Output& output) { writer_->Append(output); }
 
-absl::Status Outputs::Append(const std::vector<std::pair<std::string, const graph::Tensor*>>& values) {
-  return writer_->Append(values);
-}
+std::int64_t Outputs::CountUnwritten() const { return writer_->CountUnwritten(); }
 
 absl::Status Outputs::Flush(absl::Duration timeout) { return writer_->Flush(timeout); }
 

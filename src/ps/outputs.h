@@ -4,13 +4,11 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "graph/kernel/services.h"
 #include "kv/store.h"
 #include "ps/tables.h"
 
@@ -25,15 +23,15 @@ struct OutputOptions {
 // Append() is for the thread that runs the graph. A store that cannot be reached is tried again and again;
 // nothing is lost meanwhile but what is above `most_waiting`. Sequence numbers go on where an earlier
 // incarnation ended.
-class Outputs final : public graph::OutputSink {
+class Outputs {
  public:
   Outputs(kv::Store& store, Clock& clock, JobKeys keys, std::string graph, OutputOptions options = {});
   // Writes what is left, for at most a second.
-  ~Outputs() override;
+  ~Outputs();
 
-  // Under which numbers the next values are appended.
-  void SetPlace(std::int64_t generation, std::int64_t pass, std::int64_t step);
-  absl::Status Append(const std::vector<std::pair<std::string, const graph::Tensor*>>& values) override;
+  void Append(const Output& output);
+  // How many were appended and are neither written nor dropped.
+  std::int64_t CountUnwritten() const;
   // Returns when all that was appended before is written, or with DeadlineExceeded.
   absl::Status Flush(absl::Duration timeout);
 
@@ -41,5 +39,9 @@ class Outputs final : public graph::OutputSink {
   class Writer;
   std::unique_ptr<Writer> writer_;
 };
+
+// Appends encoded outputs for a graph that cannot do so itself any more. Waits for the store.
+absl::Status AppendOutputs(kv::Store& store, const JobKeys& keys, std::string_view graph,
+                           const std::vector<std::string>& outputs);
 
 }  // namespace trainyard::ps

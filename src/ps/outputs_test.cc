@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "kv/memory_store.h"
 #include "ps/ps_testing.h"
+#include "ps/step_outputs.h"
 
 namespace trainyard::ps {
 namespace {
@@ -27,9 +28,7 @@ class OutputsTest : public testing::Test {
     return std::make_unique<Outputs>(store_, clock_, keys_, "trainer-0", options);
   }
   static void Append(Outputs& outputs, float value) {
-    Tensor tensor(DataType::kFloat32, {1});
-    tensor.data<float>()[0] = value;
-    ASSERT_TRUE(outputs.Append({{"loss", &tensor}}).ok());
+    outputs.Append({.time = absl::FromUnixSeconds(1000), .values = {{"loss", {1}, {value}}}});
   }
   static void AppendMany(Outputs& outputs, int from, int to) {
     for (int i = from; i < to; ++i) Append(outputs, static_cast<float>(i));
@@ -66,45 +65,82 @@ class OutputsTest : public testing::Test {
   JobKeys keys_{"default/mnist"};
 };
 
-TEST_F(OutputsTest, AreWrittenUnderTheirPlace) {
-  const auto outputs = Open();
+class StepOutputsTest : public OutputsTest {
+ protected:
+  std::vector<Output> Settled() {
+    EXPECT_TRUE(outputs_->Flush(absl::InfiniteDuration()).ok());
+    return Written();
+  }
+  const std::unique_ptr<Outputs> outputs_ = Open();
+  StepOutputs steps_{*outputs_, clock_};
+};
+
+TEST_F(StepOutputsTest, AreWrittenTogetherUnderTheirPlace) {
   Tensor loss(DataType::kFloat32, {2});
   loss.data<float>()[1] = 0.5F;
   Tensor right(DataType::kInt64, {});
   right.data<std::int64_t>()[0] = 7;
   Tensor done(DataType::kBool, {1});
   done.data<bool>()[0] = true;
-  outputs->SetPlace(2, 3, 400);
-  ASSERT_TRUE(outputs->Append({{"loss", &loss}, {"right", &right}, {"done", &done}}).ok());
-  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
-  EXPECT_THAT(Written(), ElementsAre(Output{
-                             .generation = 2,
-                             .pass = 3,
-                             .step = 400,
-                             .time = absl::FromUnixSeconds(1000),
-                             .values = {{"loss", {2}, {0, 0.5}}, {"right", {}, {7}}, {"done", {1}, {1}}}}));
+  steps_.Begin(2, 3, 400);
+  ASSERT_TRUE(steps_.Append({{"loss", &loss}, {"right", &right}}).ok());
+  ASSERT_TRUE(steps_.Append({{"done", &done}}).ok());
+  EXPECT_THAT(Settled(), IsEmpty()) << "nothing is known of the step yet";
+  const Output output{.generation = 2,
+                      .pass = 3,
+                      .step = 400,
+                      .time = absl::FromUnixSeconds(1000),
+                      .values = {{"loss", {2}, {0, 0.5}}, {"right", {}, {7}}, {"done", {1}, {1}}}};
+  EXPECT_EQ(steps_.Pending(), EncodeOutput(output));
+  steps_.Begin(2, 3, 401);
+  EXPECT_THAT(Settled(), ElementsAre(output));
   EXPECT_EQ(Stored()[0].key, keys_.Output("trainer-0", 0));
 }
 
-TEST_F(OutputsTest, KeepTheFirstNumbersOfLargeTensors) {
-  const auto outputs = Open();
+TEST_F(StepOutputsTest, SayWhetherTheirStepWasCommitted) {
+  const Tensor loss(DataType::kFloat32, {1});
+  for (const std::int64_t step : {5, 6, 7}) {
+    steps_.Begin(1, 0, step);
+    ASSERT_TRUE(steps_.Append({{"loss", &loss}}).ok());
+    if (step == 6) steps_.Resume(6);  // it joined again and does the step again
+    if (step == 7) steps_.Resume(8);  // it joined again after its contribution had been taken
+  }
+  std::vector<std::pair<std::int64_t, bool>> settled;
+  for (const Output& output : Settled()) settled.emplace_back(output.step, output.committed);
+  EXPECT_THAT(settled, ElementsAre(std::pair(5, true), std::pair(6, false), std::pair(7, true)));
+}
+
+TEST_F(StepOutputsTest, KeepTheFirstNumbersOfLargeTensors) {
   const Tensor large(DataType::kFloat32, {3, 1000});
-  ASSERT_TRUE(outputs->Append({{"w", &large}}).ok());
-  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
-  EXPECT_EQ(Written().at(0).values[0].dims, (graph::Dims{3, 1000}));
+  ASSERT_TRUE(steps_.Append({{"w", &large}}).ok());
+  steps_.Settle(true);
+  EXPECT_EQ(Settled().at(0).values[0].dims, (graph::Dims{3, 1000}));
   EXPECT_EQ(Written().at(0).values[0].values.size(), kMaxOutputValues);
 }
 
-TEST_F(OutputsTest, OfManyVariablesFitTheStoreOrAreErrors) {
-  const auto outputs = Open();
+TEST_F(StepOutputsTest, OfManyVariablesFitTheStoreOrAreErrors) {
   Tensor large(DataType::kFloat32, {2000});
   for (float& value : large.span<float>()) value = -1.2345678e-30F;
   const std::vector<std::pair<std::string, const Tensor*>> many(500, {"variable", &large});
-  ASSERT_TRUE(outputs->Append(many).ok());
-  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
-  EXPECT_EQ(Written().at(0).values.size(), 500);
+  ASSERT_TRUE(steps_.Append(many).ok());
+  steps_.Settle(true);
+  EXPECT_EQ(Settled().at(0).values.size(), 500);
   const std::vector<std::pair<std::string, const Tensor*>> too_many(20000, {"variable", &large});
-  EXPECT_TRUE(absl::IsInvalidArgument(outputs->Append(too_many)));
+  EXPECT_TRUE(absl::IsInvalidArgument(steps_.Append(too_many)));
+  steps_.Settle(false);
+}
+
+TEST_F(OutputsTest, OfAGraphThatIsGoneAreAppendedForIt) {
+  const auto outputs = Open();
+  Append(*outputs, 0);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  std::vector<std::string> texts;
+  for (const double value : {1, 2})
+    texts.push_back(EncodeOutput({.time = absl::FromUnixSeconds(1000), .values = {{"loss", {1}, {value}}}}));
+  ASSERT_TRUE(AppendOutputs(*memory_, keys_, "trainer-0", texts).ok());
+  Append(*outputs, 3);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(Values(), Counted(0, 4));
 }
 
 TEST_F(OutputsTest, AreWrittenInGroups) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/op/check.h"
@@ -17,8 +18,9 @@ absl::Status NotAPserver(const graph::Graph& graph, std::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ParameterBlocks>> ParameterBlocks::Make(const graph::Graph& graph) {
-  std::unique_ptr<ParameterBlocks> made(new ParameterBlocks(graph));
+absl::StatusOr<std::unique_ptr<ParameterBlocks>> ParameterBlocks::Make(const graph::Graph& graph,
+                                                                       graph::OnNonFinite on_nonfinite) {
+  std::unique_ptr<ParameterBlocks> made(new ParameterBlocks(graph, on_nonfinite));
   TY_RETURN_IF_ERROR(made->Prepare());
   return made;
 }
@@ -42,6 +44,7 @@ absl::Status ParameterBlocks::Prepare() {
     update.parameter = inside.back().parameter;
     if (inside[0].type == "sum" && inside[0].Bool("skip_absent")) update.slots = inside[0].In("X");
     TY_ASSIGN_OR_RETURN(update.block, PreparedBlock::Make(main, blocks[i], scope_));
+    update.guard = std::make_unique<graph::UpdateGuard>(*main, blocks[i], *update.block, on_nonfinite_);
     updates_.push_back(std::move(update));
   }
   for (const int block : serve.Blocks("schedule_blocks")) {
@@ -113,7 +116,17 @@ absl::Status ParameterBlocks::RunSchedule() {
 
 absl::Status ParameterBlocks::Run(Update& update) {
   graph::Services services{.seed = graph_.main.seed};
-  return update.block->Run(services);
+  update.guard->Remember();
+  TY_RETURN_IF_ERROR(update.block->Run(services));
+  const std::string nonfinite = update.guard->Check();
+  if (nonfinite.empty()) return absl::OkStatus();
+  if (on_nonfinite_ == graph::OnNonFinite::kFail)
+    return absl::FailedPreconditionError(StrCat(nonfinite, ": ", graph::kNonFiniteHint));
+  const MutexLock lock(mu_);
+  if (nonfinite_pace_.Take(Clock::System().Steady()))
+    log::Warn("a number is not finite",
+              {{"graph", graph_.id}, {"what", nonfinite}, {"policy", graph::Name(on_nonfinite_)}});
+  return absl::OkStatus();
 }
 
 std::map<std::string, graph::Tensor> ParameterBlocks::Copy() const {

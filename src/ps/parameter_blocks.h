@@ -10,7 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/pace.h"
 #include "graph/exec/executor.h"
+#include "graph/exec/finite.h"
 #include "graph/exec/scope.h"
 #include "graph/pass/transpile.h"
 
@@ -19,7 +23,8 @@ namespace trainyard::ps {
 class ParameterBlocks {
  public:
   // InvalidArgument: the graph is no pserver's.
-  static absl::StatusOr<std::unique_ptr<ParameterBlocks>> Make(const graph::Graph& graph);
+  static absl::StatusOr<std::unique_ptr<ParameterBlocks>> Make(
+      const graph::Graph& graph, graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail);
 
   // One piece of a parameter. Updates of different pieces may run at once.
   struct Update {
@@ -29,6 +34,7 @@ class ParameterBlocks {
     std::vector<std::string>
         slots;  // by trainer's number; the gradient itself where trainers are not told apart
     std::unique_ptr<graph::PreparedBlock> block;
+    std::unique_ptr<graph::UpdateGuard> guard;  // of the block
   };
   struct Table {
     std::string ids;
@@ -39,6 +45,7 @@ class ParameterBlocks {
   std::vector<Update>& updates() { return updates_; }
   Table* FindTable(std::string_view name);
   graph::Scope& scope() { return scope_; }
+  graph::OnNonFinite on_nonfinite() const { return on_nonfinite_; }
   const graph::Graph& graph() const { return graph_; }
 
   // Runs the startup program.
@@ -49,16 +56,21 @@ class ParameterBlocks {
   absl::Status TakeFrom(ParameterBlocks& other);
   // Moves the learning rate on by one step.
   absl::Status RunSchedule();
+  // FailedPrecondition: a variable has become NaN or infinite, and the job fails by that.
   absl::Status Run(Update& update);
   // Copies of all that a checkpoint keeps.
   std::map<std::string, graph::Tensor> Copy() const;
   std::vector<graph::Var> Kept() const;
 
  private:
-  explicit ParameterBlocks(const graph::Graph& graph) : graph_(graph) {}
+  ParameterBlocks(const graph::Graph& graph, graph::OnNonFinite on_nonfinite)
+      : graph_(graph), on_nonfinite_(on_nonfinite), nonfinite_pace_(Clock::System().Steady()) {}
   absl::Status Prepare();
 
   const graph::Graph graph_;
+  const graph::OnNonFinite on_nonfinite_;
+  Mutex mu_;
+  Pace nonfinite_pace_ TY_GUARDED_BY(mu_);
   graph::Scope scope_;
   std::vector<Update> updates_;
   std::vector<std::unique_ptr<graph::PreparedBlock>> schedule_;

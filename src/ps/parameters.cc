@@ -10,8 +10,9 @@
 
 namespace trainyard::ps {
 
-absl::StatusOr<std::unique_ptr<Parameters>> Parameters::Make(const graph::Graph& graph, int threads) {
-  TY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterBlocks> blocks, ParameterBlocks::Make(graph));
+absl::StatusOr<std::unique_ptr<Parameters>> Parameters::Make(const graph::Graph& graph, int threads,
+                                                             graph::OnNonFinite on_nonfinite) {
+  TY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterBlocks> blocks, ParameterBlocks::Make(graph, on_nonfinite));
   return graph.mode == graph::SyncMode::kSync ? MakeSyncParameters(std::move(blocks), threads)
                                               : MakeAsyncParameters(std::move(blocks));
 }

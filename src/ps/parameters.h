@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/exec/finite.h"
 #include "graph/kernel/tensor.h"
 #include "graph/pass/transpile.h"
 #include "ps/inbox.h"
@@ -25,8 +27,10 @@ namespace trainyard::ps {
 class Parameters {
  public:
   // As the graph's mode is. The parameters have no values before Start() or Restore(). `threads` update at
-  // once.
-  static absl::StatusOr<std::unique_ptr<Parameters>> Make(const graph::Graph& graph, int threads);
+  // once. A parameter that becomes NaN or infinite is an error of Push() and Apply(), FailedPrecondition,
+  // where `on_nonfinite` says so.
+  static absl::StatusOr<std::unique_ptr<Parameters>> Make(
+      const graph::Graph& graph, int threads, graph::OnNonFinite on_nonfinite = graph::OnNonFinite::kFail);
   virtual ~Parameters() = default;
 
   // Runs the startup program: step 0.
@@ -61,8 +65,9 @@ class Parameters {
     std::int64_t step = 0;
     std::map<std::string, graph::Tensor> variables;
   };
-  // A copy of all that a checkpoint keeps, no parameter half updated.
-  virtual Snapshot Copy() = 0;
+  // A copy of all that a checkpoint keeps, no parameter half updated. Async: under the step `as`, if that is
+  // given, from which it then counts on.
+  virtual Snapshot Copy(std::optional<std::int64_t> as = std::nullopt) = 0;
 };
 
 }  // namespace trainyard::ps

@@ -131,6 +131,7 @@ void GraphPserver::OnPod(const std::string& name, const std::optional<GraphPod>&
     if (here) return lead_->Await(trainer);
     log::Info("a trainer is gone", {{"graph", name}, {"incarnation", incarnation}});
     lead_->Leave(trainer, incarnation);
+    TellOfHeldOutputs();
     RouseIdle();
     CommitIfComplete();
   });

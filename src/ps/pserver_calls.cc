@@ -199,9 +199,9 @@ void GraphPserver::HandleCheckpoint(Held exchange) {
   wire::CheckpointRequest request;
   if (!Accept(*exchange, request)) return;
   auto shared = std::make_shared<Held>(std::move(exchange));
-  auto snapshot = std::make_shared<Parameters::Snapshot>(parameters_->Copy());
+  auto snapshot = std::make_shared<Parameters::Snapshot>(parameters_->Copy(request.step()));
   checkpoint_thread_->Post([this, shared, snapshot, meta = meta_] {
-    const absl::Status written = WriteNow(meta, std::move(*snapshot), "");
+    const absl::Status written = WriteNow(meta, std::move(*snapshot), "", true);
     if (!written.ok()) return (*shared)->Fail(written);
     (*shared)->Reply(wire::CheckpointReply());
   });

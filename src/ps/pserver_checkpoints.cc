@@ -32,16 +32,24 @@ void GraphPserver::CheckpointIfDue() {
   });
 }
 
-absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra) {
+absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot snapshot, std::string extra,
+                                    bool common) {
+  const std::string nonfinite = graph::FindNonFinite(snapshot.variables);
+  if (!nonfinite.empty() && meta.on_nonfinite == graph::OnNonFinite::kFail)
+    return absl::FailedPreconditionError(StrCat("step ", snapshot.step, ": ", nonfinite));
   const CheckpointData data{.step = snapshot.step,
                             .layout = meta.layout,
                             .variables = std::move(snapshot.variables),
                             .extra = std::move(extra)};
-  TY_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+  TY_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                       WriteCheckpoint(options_.checkpoint_directory, options_.graph, data));
-  // Without steps each pserver goes back by itself.
-  std::vector<std::string> pservers = {options_.graph};
-  if (mode_ == graph::SyncMode::kSync) pservers = PserverIds(meta.pservers);
+  checkpoint.nonfinite = !nonfinite.empty();
+  // Without steps each pserver goes back by itself, and may have counted further than the lead has.
+  const bool sync = mode_ == graph::SyncMode::kSync;
+  const Publication publication{
+      .checkpoint = checkpoint,
+      .pservers = sync ? PserverIds(meta.pservers) : std::vector<std::string>{options_.graph},
+      .latest = common && !sync};
   {
     const MutexLock lock(publish_mu_);
     if (meta.rolled_back_in != taken_back_) {  // of steps that were undone while it was written
@@ -49,34 +57,37 @@ absl::Status GraphPserver::WriteNow(const JobMeta& meta, Parameters::Snapshot sn
       std::filesystem::remove(checkpoint.file, gone);
       return absl::OkStatus();
     }
-    TY_RETURN_IF_ERROR(PublishCheckpoint(store_, options_.keys, options_.graph, checkpoint, pservers));
+    TY_RETURN_IF_ERROR(PublishCheckpoint(store_, options_.keys, options_.graph, publication));
   }
   if (is_lead_ && meta.previous) return ForgetSurplusCheckpoints(store_, options_.keys, meta);
   return absl::OkStatus();
 }
 
-// The lead: a checkpoint of all, of now. Its own first: without steps the others must not have less than its
-// account says.
-absl::Status GraphPserver::WriteEverywhere() {
+// The lead: a checkpoint of all, of now, and its step. Its own first: without steps the others must not have
+// less than its account says.
+absl::StatusOr<std::int64_t> GraphPserver::WriteEverywhere() {
+  const std::int64_t step = mode_ == graph::SyncMode::kSync ? parameters_->step() : lead_->state().step;
   // On the thread that writes: never two at a time.
   std::promise<absl::Status> written;
-  checkpoint_thread_->Post([&] { written.set_value(WriteNow(meta_, parameters_->Copy(), lead_->Save())); });
+  checkpoint_thread_->Post(
+      [&] { written.set_value(WriteNow(meta_, parameters_->Copy(step), lead_->Save(), true)); });
   TY_RETURN_IF_ERROR(written.get_future().get());
   wire::CheckpointRequest request;
-  request.set_step(parameters_->step());
+  request.set_step(step);
   TY_RETURN_IF_ERROR(TellOthers({.method = "Checkpoint",
                                  .timeout = absl::Minutes(10),
                                  .generation = generation_,
                                  .pservers = meta_.pservers},
                                 request));
-  return meta_.previous ? ForgetSurplusCheckpoints(store_, options_.keys, meta_) : absl::OkStatus();
+  if (meta_.previous) TY_RETURN_IF_ERROR(ForgetSurplusCheckpoints(store_, options_.keys, meta_));
+  return step;
 }
 
 // The lead: whoever wants to cut the job anew has asked for a checkpoint, and waits until it is there.
 void GraphPserver::WriteAsAsked() {
   if (asked_ <= answered_ || generation_ < newest_generation_ || stopping_) return;
   const std::int64_t asked = asked_;
-  absl::Status written = WriteEverywhere();
+  absl::Status written = WriteEverywhere().status();
   while (written.ok()) {
     absl::StatusOr<StoredMeta> stored = GetMeta(store_, options_.keys);
     written = stored.status();

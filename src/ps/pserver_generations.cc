@@ -51,7 +51,7 @@ absl::StatusOr<JobMeta> GraphPserver::BeginAnew() {
 absl::Status GraphPserver::TakePrograms(const JobMeta& meta) {
   if (parameters_ != nullptr && graph_.cut == meta.Cut()) return absl::OkStatus();
   TY_ASSIGN_OR_RETURN(graph::Graph graph, TakeGraph(store_, options_.keys, meta, options_.graph));
-  TY_ASSIGN_OR_RETURN(parameters_, Parameters::Make(graph, options_.threads));
+  TY_ASSIGN_OR_RETURN(parameters_, Parameters::Make(graph, options_.threads, meta.on_nonfinite));
   graph_ = std::move(graph);
   return absl::OkStatus();
 }
@@ -145,6 +145,11 @@ absl::Status GraphPserver::Advance(const JobMeta& meta) {
       graph_ = std::move(graph);
     }
     if (!back && is_lead_) lead_->SetTrainers(meta.trainers);
+    // Steps that did not happen are done again, and put out again.
+    if (is_lead_)
+      outputs_.Drop([&](int trainer, const HeldOutputs::Entry& entry) {
+        return entry.step >= lead_->OpenStepOf(trainer);
+      });
     meta_ = meta;
     generation_ = meta.generation;
     between_ = false;

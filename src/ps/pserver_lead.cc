@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ps/graph_pserver.h"
 #include "ps/job.h"
+#include "ps/outputs.h"
 #include "ps/rpc/places.h"
 
 namespace trainyard::ps {
@@ -24,6 +25,9 @@ void GraphPserver::HandleJoin(Held exchange) {
   absl::StatusOr<JoinAnswer> answer =
       lead_->Join(trainer, request.caller().incarnation(), request.records(), request.caller().attempt());
   if (!answer.ok()) return exchange->Fail(answer.status());
+  // Before it puts out something itself, so that what is in the store is in order.
+  if (const absl::Status written = WriteHeldOutputs(); !written.ok())
+    return exchange->Fail(absl::UnavailableError(written.message()));
   log::Info("a trainer has joined", {{"graph", request.caller().sender()},
                                      {"incarnation", request.caller().incarnation()},
                                      {"step", answer->step}});
@@ -44,6 +48,8 @@ void GraphPserver::HandleContribute(Held exchange) {
       lead_->Contribute(TrainerOf(request.caller().sender()), request.caller().incarnation(), request.step(),
                         *used, request.caller().attempt());
   if (!told.ok()) return exchange->Fail(told);
+  outputs_.Add(TrainerOf(request.caller().sender()),
+               {request.caller().incarnation(), request.step(), request.output()}, request.unwritten());
   exchange->Reply(wire::ContributeReply());
   if (mode_ == graph::SyncMode::kAsync) AnnounceRunning();
   CommitIfComplete();
@@ -96,6 +102,7 @@ void GraphPserver::FinishIfDone() {
   const absl::Status finished = finished_ ? absl::OkStatus() : Finish();
   finished_ = finished.ok();
   if (finished.ok()) return AnswerIdle(finished);
+  if (IsFinal(finished)) return End(finished);
   // It is asked again, by whoever waits.
   log::Warn("the job cannot be ended yet", {{"error", finished}});
   AnswerIdle(absl::UnavailableError(finished.message()));
@@ -106,6 +113,7 @@ void GraphPserver::CommitIfComplete() {
   const std::optional<std::vector<int>> contributors = lead_->Complete();
   if (!contributors || !ApplyEverywhere(lead_->state().step, *contributors)) return;
   lead_->Commit();
+  TellOfHeldOutputs();
   AnnounceRunning();
   CheckpointIfDue();
   FinishIfDone();
@@ -171,15 +179,36 @@ void GraphPserver::AnnounceRunning() {
   announced_ = put.ok();  // else after the next step
 }
 
+absl::Status GraphPserver::WriteHeldOutputs(bool all) {
+  const HeldOutputs::Match ready = [&](int trainer, const HeldOutputs::Entry& entry) {
+    return (all || !lead_->IsHere(trainer, entry.incarnation)) && entry.step < lead_->OpenStepOf(trainer);
+  };
+  for (const auto& [trainer, outputs] : outputs_.Find(ready)) {
+    TY_RETURN_IF_ERROR(
+        AppendOutputs(store_, options_.keys, graph::GraphId(graph::GraphRole::kTrainer, trainer), outputs));
+    outputs_.Drop([&, written = trainer](int one, const HeldOutputs::Entry& entry) {
+      return one == written && ready(one, entry);
+    });
+  }
+  return absl::OkStatus();
+}
+
+// What cannot be written now is written when a trainer joins, or at the end.
+void GraphPserver::TellOfHeldOutputs() {
+  if (const absl::Status written = WriteHeldOutputs(); !written.ok())
+    log::Warn("outputs of a trainer that is gone are not written yet", {{"error", written}});
+}
+
 // All records of all passes are used: everything is written down, and then the job is complete.
 absl::Status GraphPserver::Finish() {
-  TY_RETURN_IF_ERROR(WriteEverywhere());
+  TY_RETURN_IF_ERROR(WriteHeldOutputs(/*all=*/true));
+  TY_ASSIGN_OR_RETURN(const std::int64_t step, WriteEverywhere());
   for (;;) {
     TY_ASSIGN_OR_RETURN(StoredMeta stored, GetMeta(store_, options_.keys));
     if (stored.meta.generation != generation_) return GenerationBegun(stored.meta.generation);
     if (stored.meta.state == JobState::kFailed) return JobFailedError(stored.meta);
     stored.meta.state = JobState::kComplete;
-    stored.meta.steps = parameters_->step();
+    stored.meta.steps = step;
     const absl::StatusOr<kv::Revision> put = PutMeta(store_, options_.keys, stored.meta, stored.revision);
     if (!absl::IsAborted(put.status())) return put.status();
   }

@@ -32,7 +32,8 @@ class SyncParameters final : public Parameters {
   }
 
   absl::Status Reprogram(const graph::Graph& graph) override {
-    TY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterBlocks> blocks, ParameterBlocks::Make(graph));
+    TY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterBlocks> blocks,
+                        ParameterBlocks::Make(graph, blocks_->on_nonfinite()));
     TY_RETURN_IF_ERROR(blocks->TakeFrom(*blocks_));
     const MutexLock lock(mu_);
     blocks_ = std::move(blocks);
@@ -110,7 +111,7 @@ class SyncParameters final : public Parameters {
     return LookUp(*blocks_, table, ids);
   }
 
-  Snapshot Copy() override {
+  Snapshot Copy(std::optional<std::int64_t>) override {
     const MutexLock lock(mu_);
     while (applying_) changed_.Wait(mu_);
     return {.step = step_, .variables = blocks_->Copy()};

@@ -57,6 +57,11 @@ std::optional<std::int64_t> NewestCommonStep(const std::vector<GraphCheckpoints>
   return *common->rbegin();
 }
 
+std::optional<std::int64_t> NewestFiniteStep(std::vector<GraphCheckpoints> all, std::string_view layout) {
+  for (GraphCheckpoints& checkpoints : all) std::erase_if(checkpoints.kept, &Checkpoint::nonfinite);
+  return NewestCommonStep(all, layout);
+}
+
 absl::StatusOr<StoredMeta> GetMeta(kv::Store& store, const JobKeys& keys) {
   const std::string key = keys.Meta();
   TY_ASSIGN_OR_RETURN(const kv::GetResult got, store.Get(key));

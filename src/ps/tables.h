@@ -58,6 +58,7 @@ struct Checkpoint {
   std::uint64_t bytes = 0;
   std::uint32_t crc32c = 0;  // of all bytes but the checksums among them
   std::string layout;
+  bool nonfinite = false;  // a variable has a NaN or an infinity
   bool operator==(const Checkpoint&) const = default;
 };
 struct GraphCheckpoints {
@@ -73,11 +74,13 @@ struct OutputValue {
   bool operator==(const OutputValue&) const = default;
 };
 inline constexpr std::size_t kMaxOutputValues = 1024;
+inline constexpr std::size_t kMaxOutputBytes = kv::kMaxRequestBytes / 2;  // of one step, as the store has it
 struct Output {
   std::int64_t generation = 0;
   std::int64_t pass = 0;
   std::int64_t step = 0;
   absl::Time time;
+  bool committed = true;  // its step counts in what is learnt
   std::vector<OutputValue> values;
   bool operator==(const Output&) const = default;
 };
@@ -92,6 +95,9 @@ absl::StatusOr<Output> DecodeOutput(std::string_view text);
 // The newest step that every one of the graphs has a checkpoint of, of that layout; none if there is none.
 std::optional<std::int64_t> NewestCommonStep(const std::vector<GraphCheckpoints>& all,
                                              std::string_view layout);
+
+// The same of the checkpoints without non-finite values.
+std::optional<std::int64_t> NewestFiniteStep(std::vector<GraphCheckpoints> all, std::string_view layout);
 
 // A whole graph, programs and all. What is read has passed graph::Decode() and graph::CheckProgram().
 absl::Status PutGraph(kv::Store& store, IdSource& ids, const JobKeys& keys, const graph::Graph& graph);

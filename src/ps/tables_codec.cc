@@ -1,6 +1,5 @@
 // The values of the tables as JSON, both ways.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -40,11 +39,13 @@ absl::StatusOr<T> ReadWhole(std::string_view text, const Read& read) {
 }
 
 Document ToJson(const Checkpoint& checkpoint) {
-  return Object{{"step", checkpoint.step},
+  Object object{{"step", checkpoint.step},
                 {"file", TextOf(checkpoint.file)},
                 {"bytes", checkpoint.bytes},
                 {"crc32c", checkpoint.crc32c},
                 {"layout", TextOf(checkpoint.layout)}};
+  if (checkpoint.nonfinite) object["nonfinite"] = true;
+  return object;
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const Document& document) {
@@ -54,35 +55,18 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const Document& document) {
                         .bytes = static_cast<std::uint64_t>(reader.Int("bytes", 0)),
                         .crc32c = static_cast<std::uint32_t>(
                             reader.Int("crc32c", 0, std::numeric_limits<std::uint32_t>::max())),
-                        .layout = reader.Text("layout")};
+                        .layout = reader.Text("layout"),
+                        .nonfinite = reader.Optional("nonfinite") != nullptr && reader.Bool("nonfinite")};
   if (checkpoint.file.empty()) reader.Fail("file", "is empty");
   TY_RETURN_IF_ERROR(reader.Finish());
   return checkpoint;
-}
-
-// JSON has no word for what is no number, and a loss that is none is what its reader must see.
-Document NumberToJson(double number) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
-  return number;
-}
-
-std::optional<double> ReadNumber(const Document& value) {
-  if (value.is_double()) return value.get_double();
-  if (value.is_int64()) return static_cast<double>(value.get_int64());
-  if (value.is_uint64()) return static_cast<double>(value.get_uint64());
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (Text(value) == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (Text(value) == "inf") return kInfinity;
-  if (Text(value) == "-inf") return -kInfinity;
-  return std::nullopt;
 }
 
 Document ToJson(const OutputValue& value) {
   Array dims;
   for (const std::int64_t size : value.dims) dims.emplace_back(size);
   Array values;
-  for (const double number : value.values) values.push_back(NumberToJson(number));
+  for (const double number : value.values) values.push_back(NumberDocument(number));
   return Object{{"name", TextOf(value.name)}, {"dims", std::move(dims)}, {"values", std::move(values)}};
 }
 
@@ -91,7 +75,7 @@ absl::StatusOr<OutputValue> ReadOutputValue(const Document& document) {
   OutputValue value{.name = reader.Text("name"), .dims = reader.Dims("dims")};
   if (!graph::IsName(value.name)) reader.Fail("name", "is no name of a variable");
   for (const Document& number : reader.List("values")) {
-    const std::optional<double> read = ReadNumber(number);
+    const std::optional<double> read = NumberOf(number);
     if (!read) reader.Fail("values", "has something that is no number");
     value.values.push_back(read.value_or(0));
   }
@@ -134,6 +118,14 @@ std::optional<PreviousLayout> ReadPrevious(ObjectReader& reader, std::string_vie
   return previous;
 }
 
+// A job from before there was a choice has none.
+graph::OnNonFinite ReadOnNonFinite(ObjectReader& reader, std::string_view name) {
+  if (reader.Optional(name) == nullptr) return graph::OnNonFinite::kFail;
+  const std::optional<graph::OnNonFinite> policy = graph::ParseOnNonFinite(reader.Text(name));
+  if (!policy) reader.Fail(name, "is a word that is not known");
+  return policy.value_or(graph::OnNonFinite::kFail);
+}
+
 absl::StatusOr<JobMeta> ReadMeta(const Document& document) {
   ObjectReader reader(document);
   JobMeta meta{.state = reader.OneOf<JobState>("state", kStates),
@@ -150,6 +142,7 @@ absl::StatusOr<JobMeta> ReadMeta(const Document& document) {
                .rolled_back_in = reader.Int("rolled_back_in", 0),
                .layout = reader.Text("layout"),
                .previous = ReadPrevious(reader, "previous"),
+               .on_nonfinite = ReadOnNonFinite(reader, "on_nonfinite"),
                .checkpoint_every = reader.Int("checkpoint_every", 1),
                .checkpoints_asked = reader.Int("checkpoints_asked", 0),
                .checkpoints_made = reader.Int("checkpoints_made", 0),
@@ -201,7 +194,9 @@ absl::StatusOr<Output> ReadOutput(const Document& document) {
   Output output{.generation = reader.Int("generation", 0),
                 .pass = reader.Int("pass", 0),
                 .step = reader.Int("step", 0),
-                .time = ReadTime(reader, "time")};
+                .time = ReadTime(reader, "time"),
+                // One from before this was told counts.
+                .committed = reader.Optional("committed") == nullptr || reader.Bool("committed")};
   for (const Document& value : reader.List("values")) {
     absl::StatusOr<OutputValue> read = ReadOutputValue(value);
     reader.Fail("values", read.status());
@@ -233,6 +228,7 @@ std::string EncodeMeta(const JobMeta& meta) {
                                 {"pservers", meta.previous->pservers},
                                 {"step", meta.previous->step}};
   }
+  object["on_nonfinite"] = graph::Name(meta.on_nonfinite);
   object["checkpoint_every"] = meta.checkpoint_every;
   object["checkpoints_asked"] = meta.checkpoints_asked;
   object["checkpoints_made"] = meta.checkpoints_made;
@@ -269,6 +265,7 @@ std::string EncodeOutput(const Output& output) {
                           {"pass", output.pass},
                           {"step", output.step},
                           {"time", TimeToText(output.time)},
+                          {"committed", output.committed},
                           {"values", std::move(values)}});
 }
 

@@ -35,6 +35,7 @@ TEST(JobMetaCodec, IsReadable) {
                   .rolled_back_in = 3,
                   .layout = "abc",
                   .previous = {{.layout = "ab", .pservers = 1, .step = 50}},
+                  .on_nonfinite = graph::OnNonFinite::kSkip,
                   .checkpoint_every = 10,
                   .checkpoints_asked = 2,
                   .checkpoints_made = 1,
@@ -42,7 +43,7 @@ TEST(JobMetaCodec, IsReadable) {
                   .steps = 60}),
       R"({"state":"failed","reason":"trainer-0 ended","foreground":true,"mode":"async","trainers":3,)"
       R"("least_trainers":1,"most_trainers":5,"slots":4,"pservers":2,"generation":4,"rolled_back_to":50,)"
-      R"("rolled_back_in":3,"layout":"abc","previous":{"layout":"ab","pservers":1,"step":50},)"
+      R"("rolled_back_in":3,"layout":"abc","previous":{"layout":"ab","pservers":1,"step":50},"on_nonfinite":"skip",)"
       R"("checkpoint_every":10,"checkpoints_asked":2,"checkpoints_made":1,"passes":2,"steps":60})");
 }
 

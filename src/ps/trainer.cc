@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/pace.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graph/exec/executor.h"
@@ -19,6 +20,8 @@
 #include "ps/record_batches.h"
 #include "ps/registration.h"
 #include "ps/registry.h"
+#include "ps/rpc/places.h"
+#include "ps/step_outputs.h"
 #include "ps/trainer_peers.h"
 
 namespace trainyard::ps {
@@ -30,19 +33,21 @@ constexpr std::chrono::milliseconds kTrainerRetry(20);
 // The lead's shares, one after the other, as one source.
 class SharedBatches final : public graph::BatchSource {
  public:
-  SharedBatches(RecordBatches& batches, TrainerPeers& peers, Outputs& outputs)
+  SharedBatches(RecordBatches& batches, TrainerPeers& peers, StepOutputs& outputs)
       : batches_(batches), peers_(peers), outputs_(outputs) {}
 
   void Begin(const TrainerPeers::Place& place) {
     done_ = false;
     generation_ = place.generation;
+    outputs_.Resume(place.step);
     batches_.Assign(place.share);
   }
 
   absl::Status Next(absl::Span<graph::Tensor* const> fields) override {
+    outputs_.Settle(true);  // the parameters that came of it are here
     for (;;) {
       absl::Status next = batches_.Next(fields);
-      if (next.ok()) outputs_.SetPlace(generation_, batches_.last().pass, peers_.step());
+      if (next.ok()) outputs_.Begin(generation_, batches_.last().pass, peers_.step());
       if (!absl::IsOutOfRange(next)) return next;
       absl::StatusOr<Share> share = peers_.NextShare();
       if (!share.ok()) return share.status();
@@ -59,7 +64,7 @@ class SharedBatches final : public graph::BatchSource {
  private:
   RecordBatches& batches_;
   TrainerPeers& peers_;
-  Outputs& outputs_;
+  StepOutputs& outputs_;
   std::int64_t generation_ = 0;
   bool done_ = false;
 };
@@ -73,6 +78,7 @@ class GraphTrainer final : public Trainer {
     registration_.reset();
     main_.reset();
     startup_.reset();
+    step_outputs_.reset();
     outputs_.reset();
     if (registry_ != nullptr) registry_->Stop();  // nobody tells the peers of anything any more
     peers_.reset();
@@ -87,6 +93,7 @@ class GraphTrainer final : public Trainer {
     TY_ASSIGN_OR_RETURN(const std::int64_t incarnation,
                         NextIncarnation(store_, options_.keys, options_.graph));
     outputs_ = std::make_unique<Outputs>(store_, Clock::System(), options_.keys, options_.graph);
+    step_outputs_ = std::make_unique<StepOutputs>(*outputs_, Clock::System());
     Registry::Listener listener{.on_meta = [this](const JobMeta& meta) { OnMeta(meta); },
                                 .on_deleted = [this] { End(JobDeletedError(options_.keys)); }};
     if (stored.meta.foreground) {
@@ -95,7 +102,11 @@ class GraphTrainer final : public Trainer {
     registry_ = std::make_unique<Registry>(store_, options_.keys, std::move(listener));
     peers_ = std::make_unique<TrainerPeers>(*registry_,
                                             TrainerIdentity{options_.graph, incarnation, options_.token},
-                                            [this] { return batches_->last(); });
+                                            [this](wire::ContributeRequest& request) {
+                                              *request.mutable_used() = ToWire(batches_->last());
+                                              request.set_output(step_outputs_->Pending());
+                                              request.set_unwritten(outputs_->CountUnwritten());
+                                            });
     TY_RETURN_IF_ERROR(registry_->Start());
     const GraphPod pod{
         .pod_name = options_.pod_name, .pod_ip = options_.pod_ip, .pod_port = 0, .incarnation = incarnation};
@@ -143,13 +154,32 @@ class GraphTrainer final : public Trainer {
   absl::Status TakePrograms(const JobMeta& meta) {
     if (main_ != nullptr && graph_.cut == meta.Cut()) return absl::OkStatus();
     TY_ASSIGN_OR_RETURN(graph_, TakeGraph(store_, options_.keys, meta, options_.graph));
-    const graph::ExecutorOptions executing{.threads = options_.threads,
-                                           .check_finite = options_.check_finite};
+    const graph::ExecutorOptions executing{
+        .threads = options_.threads,
+        .check_finite = options_.check_finite,
+        .on_loss = [this, policy = meta.on_nonfinite](const std::string& name, const graph::Tensor& loss) {
+          return CheckLoss(policy, name, loss);
+        }};
     main_.reset();
     startup_.reset();
     scope_ = std::make_unique<graph::Scope>();
     TY_ASSIGN_OR_RETURN(startup_, graph::PreparedBlock::Make(graph_.startup, 0, *scope_, executing));
     TY_ASSIGN_OR_RETURN(main_, graph::PreparedBlock::Make(graph_.main, 0, *scope_, executing));
+    return absl::OkStatus();
+  }
+
+  // What the pservers make of the gradients that follow is theirs to check.
+  absl::Status CheckLoss(graph::OnNonFinite policy, const std::string& name, const graph::Tensor& loss) {
+    const std::string nonfinite = graph::FindNonFinite(name, loss);
+    if (nonfinite.empty()) return absl::OkStatus();
+    if (policy == graph::OnNonFinite::kFail)
+      return absl::FailedPreconditionError(
+          StrCat("step ", peers_->step(), ": ", nonfinite, ": ", graph::kNonFiniteHint));
+    if (nonfinite_pace_.Take(Clock::System().Steady()))
+      log::Warn("a number is not finite", {{"graph", options_.graph},
+                                           {"step", peers_->step()},
+                                           {"what", nonfinite},
+                                           {"policy", graph::Name(policy)}});
     return absl::OkStatus();
   }
 
@@ -180,11 +210,11 @@ class GraphTrainer final : public Trainer {
       return absl::OkStatus();
     }
     const TrainerPeers::Place& place = *found;
-    SharedBatches batches(*batches_, *peers_, *outputs_);
+    SharedBatches batches(*batches_, *peers_, *step_outputs_);
     batches.Begin(place);
     graph::Services services{.batches = &batches,
                              .peers = peers_.get(),
-                             .outputs = outputs_.get(),
+                             .outputs = step_outputs_.get(),
                              .seed = graph_.main.seed,
                              .step = place.step,
                              .worker = static_cast<std::uint64_t>(graph_.index)};
@@ -207,9 +237,11 @@ class GraphTrainer final : public Trainer {
   std::unique_ptr<graph::PreparedBlock> startup_;
   std::unique_ptr<graph::PreparedBlock> main_;
   std::unique_ptr<Outputs> outputs_;
+  std::unique_ptr<StepOutputs> step_outputs_;
   std::unique_ptr<TrainerPeers> peers_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Registration> registration_;
+  Pace nonfinite_pace_ = Pace(Clock::System().Steady());  // of the thread that runs
   std::atomic<bool> ending_ = false;
   Mutex mu_;
   std::optional<absl::Status> outcome_ TY_GUARDED_BY(mu_);

@@ -57,10 +57,10 @@ struct TrainerPeers::Bundle {
   bool told = false;
 };
 
-TrainerPeers::TrainerPeers(Registry& registry, TrainerIdentity identity, std::function<Share()> last_used)
+TrainerPeers::TrainerPeers(Registry& registry, TrainerIdentity identity, Describe describe)
     : registry_(registry),
       identity_(std::move(identity)),
-      last_used_(std::move(last_used)),
+      describe_(std::move(describe)),
       channels_(identity_.token) {}
 
 TrainerPeers::~TrainerPeers() {
@@ -209,7 +209,7 @@ absl::Status TrainerPeers::Contribute() {
   if (!std::exchange(sent_, false)) return absl::OkStatus();
   wire::ContributeRequest request;
   request.set_step(step_);
-  *request.mutable_used() = ToWire(last_used_());
+  describe_(request);
   wire::ContributeReply reply;
   if (absl::Status told = CallLead("Contribute", request, reply); !told.ok()) return told;
   ++step_;

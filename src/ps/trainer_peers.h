@@ -35,8 +35,9 @@ struct TrainerIdentity {
 // are for good.
 class TrainerPeers final : public graph::Peers {
  public:
-  // `last_used` says which records the gradients that are being sent are of.
-  TrainerPeers(Registry& registry, TrainerIdentity identity, std::function<Share()> last_used);
+  // `describe` puts into a contribution which records its gradients are of, and what the step has put out.
+  using Describe = std::function<void(wire::ContributeRequest& request)>;
+  TrainerPeers(Registry& registry, TrainerIdentity identity, Describe describe);
   ~TrainerPeers() override;
 
   struct Place {
@@ -88,7 +89,7 @@ class TrainerPeers final : public graph::Peers {
 
   Registry& registry_;
   const TrainerIdentity identity_;
-  const std::function<Share()> last_used_;
+  const Describe describe_;
   std::atomic<std::int64_t> attempt_ = 0;  // how often it has joined
   std::atomic<std::int64_t> generation_ = 0;
   std::atomic<std::int64_t> newest_generation_ = 0;

@@ -76,7 +76,7 @@ class TrainerPeersTest : public testing::Test {
   const JobKeys keys_{"default/test"};
   std::unique_ptr<RpcServer> server_;
   Registry registry_{*store_, keys_, {}};
-  TrainerPeers peers_{registry_, {.graph = "trainer-0", .incarnation = 1}, [] { return Share(); }};
+  TrainerPeers peers_{registry_, {.graph = "trainer-0", .incarnation = 1}, [](wire::ContributeRequest&) {}};
 };
 
 TEST_F(TrainerPeersTest, SendsSmallGradientsInOneMessageAndThenTellsTheLead) {

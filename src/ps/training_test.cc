@@ -1,7 +1,12 @@
 // Trainers and pservers together: what they learn is what one process learns, whoever is restarted meanwhile.
+#include <atomic>
+#include <set>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ps/ps_testing.h"
 #include "ps/training_testing.h"
 
 namespace trainyard::ps {
@@ -59,6 +64,67 @@ TEST(Training, UsesEveryRecordOnceThoughTrainersComeAndGo) {
   for (std::int64_t pass = 0; pass < 5; ++pass) EXPECT_EQ(job.Account().Used(pass), kRecords);
 }
 
+// The labels that the committed steps of all trainers have put out, each step of a trainer once.
+std::multiset<float> PutOut(TestJob& job, int trainers) {
+  std::multiset<float> labels;
+  for (int i = 0; i < trainers; ++i) {
+    std::int64_t last = -1;
+    const auto outputs =
+        job.store().Range({.range = kv::KeyRange::Prefix(job.keys().Outputs(StrCat("trainer-", i)))});
+    for (const kv::KeyValue& kv : outputs->kvs) {
+      const Output output = DecodeOutput(kv.value).value();
+      if (!output.committed || output.step <= last) continue;
+      last = output.step;
+      for (const double label : output.values[0].values) labels.insert(static_cast<float>(label));
+    }
+  }
+  return labels;
+}
+
+TEST(Training, PutsOutEachRecordThatCountsOnceThoughTrainersDieUnheard) {
+  for (const graph::SyncMode mode : {graph::SyncMode::kSync, graph::SyncMode::kAsync}) {
+    const Folder folder;
+    graph::Builder net("net", {.seed = 9});
+    const auto fields = net.Read({.sources = {WriteCsv(folder)},
+                                  .format = "csv",
+                                  .batch_size = 4,
+                                  .fields = {{.name = "x", .item = {kFeatures}, .begin = 0},
+                                             {.name = "y", .item = {1}, .begin = kFeatures}}});
+    net.Output({fields[1]});
+    const graph::Ref loss = net.Mean(net.SquareErrorCost(net.Fc(fields[0], 1), fields[1]));
+    net.Output({loss});  // two operators: what they put out belongs together
+    net.Minimize(loss, kAdam);
+    constexpr std::int64_t kPasses = 8;
+    TestJob job(*net.Finish(), {.trainers = 2, .passes = kPasses, .pservers = 2, .mode = mode});
+    job.StartPserver(0);
+    job.StartPserver(1);
+    job.StartTrainer(1);
+    for (std::int64_t step = 20; step <= 60; step += 20) {
+      // From some step on nothing that trainer-0 puts out comes to the store; then it is gone.
+      SteppedStore mute(job.store());
+      std::atomic<bool> silent = false;
+      mute.before_txn = [&] { return silent ? absl::UnavailableError("killed") : absl::OkStatus(); };
+      auto trainer = Trainer::Start(
+          mute, {.keys = job.keys(), .graph = "trainer-0", .pod_name = "t0", .token = "secret"});
+      ASSERT_TRUE(trainer.ok()) << trainer.status();
+      std::thread running([&] { (*trainer)->Run().IgnoreError(); });
+      job.WaitForStep(step);
+      silent = true;
+      job.WaitForStep(step + 10);
+      (*trainer)->Stop();
+      running.join();
+    }
+    job.StartTrainer(0);
+    job.Finish();
+    EXPECT_EQ(job.Meta().state, JobState::kComplete);
+    std::multiset<float> expected;
+    for (const std::vector<float>& record : MakeRecords()) {
+      for (std::int64_t pass = 0; pass < kPasses; ++pass) expected.insert(record.back());
+    }
+    EXPECT_TRUE(PutOut(job, 2) == expected) << (mode == graph::SyncMode::kSync ? "sync" : "async");
+  }
+}
+
 TEST(Training, WithoutStepsConverges) {
   const Folder folder;
   const Programs programs = Net(WriteCsv(folder), 10, {.update = graph::Sgd(), .rate = 0.05});
@@ -90,6 +156,12 @@ TEST(Training, WithoutStepsGoesOnWhenPserversAreRestarted) {
   EXPECT_EQ(job.Meta().generation, 2);
   job.Finish();
   EXPECT_EQ(job.Meta().state, JobState::kComplete);
+  // However far each of them had counted, all have one last checkpoint together, and nothing above it.
+  const auto pointers = GetCheckpoints(job.store(), job.keys(), PserverIds(2));
+  EXPECT_EQ(job.Meta().steps, job.Account().state().step);
+  EXPECT_EQ(ChooseStepToSave(job.Meta(), *pointers, std::nullopt).value_or(-1), job.Meta().steps);
+  for (const GraphCheckpoints& checkpoints : *pointers)
+    EXPECT_EQ(checkpoints.kept.back().step, job.Meta().steps);
   for (std::int64_t pass = 0; pass < 30; ++pass) EXPECT_EQ(job.Account().Used(pass), kRecords);
 }
 

@@ -212,6 +212,72 @@ TEST_F(WorkerTest, FailsTheJobIfANumberIsNone) {
   EXPECT_THAT(Meta().reason, testing::StartsWith("trainer-0: "));
 }
 
+class NonFiniteWorkerTest : public WorkerTest, public testing::WithParamInterface<graph::SyncMode> {
+ protected:
+  // Two trainers and two pservers, to the end of all of them.
+  void RunAll(const Programs& programs, graph::OnNonFinite policy) {
+    Create(programs, {.trainers = 2, .passes = 2, .pservers = 2, .mode = GetParam()},
+           {.on_nonfinite = policy});
+    const auto graphs = {"pserver-0", "pserver-1", "trainer-0", "trainer-1"};
+    for (const char* graph : graphs) workers_.Start(graph);
+    for (const char* graph : graphs) workers_.Await(graph).IgnoreError();
+  }
+  std::string WithBadRecord() {
+    Records records = MakeRecords();
+    records[150].back() = 1e30F;  // its square is infinite
+    return WriteCsv(folder_, records);
+  }
+  std::vector<GraphCheckpoints> Checkpoints() {
+    return GetCheckpoints(*store_, keys_, {"pserver-0", "pserver-1"}).value();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, NonFiniteWorkerTest,
+                         testing::Values(graph::SyncMode::kSync, graph::SyncMode::kAsync),
+                         [](const auto& mode) {
+                           return mode.param == graph::SyncMode::kSync ? "Sync" : "Async";
+                         });
+
+TEST_P(NonFiniteWorkerTest, LossFailsTheJobAtItsStep) {
+  RunAll(Net(WithBadRecord(), 5, kAdam), graph::OnNonFinite::kFail);
+  EXPECT_EQ(Meta().state, JobState::kFailed);
+  EXPECT_THAT(Meta().reason, testing::MatchesRegex("trainer-0: .*step 30: element 0 of mean_0 is inf: .*"));
+  for (const GraphCheckpoints& checkpoints : Checkpoints()) {
+    for (const Checkpoint& checkpoint : checkpoints.kept) EXPECT_FALSE(checkpoint.nonfinite);
+  }
+}
+
+TEST_P(NonFiniteWorkerTest, ParameterFailsTheJobAtItsStep) {
+  Records records = MakeRecords();
+  for (auto& record : records) record.back() = 1e18F;  // squares are finite, steps along gradients are not
+  RunAll(Net(WriteCsv(folder_, records), 5, {.update = graph::Sgd(), .rate = 1e30}),
+         graph::OnNonFinite::kFail);
+  EXPECT_EQ(Meta().state, JobState::kFailed);
+  EXPECT_THAT(Meta().reason, testing::ContainsRegex("step 0[^0-9].*element [0-9]+ of fc_.* is -?inf"));
+}
+
+TEST_P(NonFiniteWorkerTest, CheckpointsAreMarkedAndTheLastFiniteOneStays) {
+  RunAll(Net(WithBadRecord(), 5, kAdam), graph::OnNonFinite::kWarn);
+  EXPECT_EQ(Meta().state, JobState::kComplete) << Meta().reason;
+  const std::vector<GraphCheckpoints> all = Checkpoints();
+  for (const GraphCheckpoints& checkpoints : all) {
+    EXPECT_TRUE(checkpoints.kept.back().nonfinite);
+    EXPECT_FALSE(checkpoints.kept.front().nonfinite);
+    for (const Checkpoint& checkpoint : checkpoints.kept)
+      EXPECT_EQ(graph::FindNonFinite(ReadCheckpoint(checkpoint)->variables).empty(), !checkpoint.nonfinite);
+  }
+  if (GetParam() == graph::SyncMode::kAsync) return;  // there each pserver has steps of its own
+  EXPECT_EQ(NewestFiniteStep(all, Meta().layout), 30);
+}
+
+TEST_P(NonFiniteWorkerTest, GradientIsLeftOutOfAJobThatSkips) {
+  RunAll(Net(WithBadRecord(), 5, kAdam), graph::OnNonFinite::kSkip);
+  ExpectAllUsed(2);
+  for (const GraphCheckpoints& checkpoints : Checkpoints()) {
+    EXPECT_FALSE(checkpoints.kept.back().nonfinite);
+    EXPECT_EQ(graph::FindNonFinite(ReadCheckpoint(checkpoints.kept.back())->variables), "");
+  }
+}
+
 TEST_F(WorkerTest, FailsTheJobIfItsDataIsNotThere) {
   Create(programs_, {});
   std::filesystem::remove(folder_.At("data.csv"));

@@ -90,12 +90,6 @@ void ParseCustom(Job& job) {
   }
 }
 
-double NumberAt(const Document& document, std::string_view key) {
-  const Document* const value = Find(document, {key});
-  if (value == nullptr) return 0;
-  return value->is_double() ? value->get_double() : static_cast<double>(IntAt(document, {key}).value_or(0));
-}
-
 void ParseProgress(const Document& progress, Job& job) {
   job.told = progress;
   job.state = TextAt(progress, {"phase"});
@@ -113,10 +107,12 @@ void ParseProgress(const Document& progress, Job& job) {
   add("records",
       StrCat(IntAt(progress, {"records"}).value_or(0), "/", IntAt(progress, {"epochRecords"}).value_or(0)));
   add("version", StrCat(IntAt(progress, {"version"}).value_or(0)));
-  if (Find(progress, {"loss"}) != nullptr) add("loss", fmt::format("{:.4f}", NumberAt(progress, "loss")));
+  if (const auto loss = NumberAt(progress, {"loss"})) add("loss", fmt::format("{:.4f}", *loss));
+  if (const std::string_view last = StringAt(progress, {"lastNonFinite"}); !last.empty())
+    add("non-finite", StrCat(IntAt(progress, {"nonFinite"}).value_or(0), ", last: ", last));
   if (const Object* const metrics = ObjectAt(progress, {"metrics"})) {
     for (const auto& metric : *metrics)
-      add(std::string(Key(metric)), fmt::format("{:.4f}", NumberAt(progress.at("metrics"), Key(metric))));
+      add(std::string(Key(metric)), fmt::format("{:.4f}", NumberOf(metric.value()).value_or(0)));
   }
   if (const std::string_view checkpoint = StringAt(progress, {"checkpoint"}); !checkpoint.empty())
     add("checkpoint", std::string(checkpoint));

@@ -26,7 +26,7 @@ def net(job):
     (x,) = net.read(sources=job.training_data, format="csv", batch_size=job.minibatch, fields=[ty.Field("x", [count])])
     loss = net.mean(net.fc(x, units, weight=ty.Param(name="w", init=ty.Constant(0.0)), bias=False))
     net.output(loss)
-    net.minimize(loss, ty.Sgd(rate=float(units)))
+    net.minimize(loss, ty.Sgd(rate=float(job.params.get("rate", units))))
     return net
 """
 

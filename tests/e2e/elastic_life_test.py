@@ -105,6 +105,31 @@ class Training(CountingCase):
         self.assertRegex(done.stderr, r"job bad has failed: records \[0, 2\) of epoch 1 failed 3 times, the last time on worker \d: "
                                       r".*bad\.csv: line 2: column 12[67] is")
 
+    def test_fails_at_the_step_and_variable_that_is_not_finite(self):
+        functions = self.write("nan.py", "import numpy as np\nimport trainyard as ty\n"
+                               "class M:\n    parameters = {'w': np.zeros(3, np.float32)}\n"
+                               "    def outputs(self, x): return x\n"
+                               "    def gradients(self, x, y): return float('nan'), {'w': np.zeros(3, np.float32)}\n"
+                               "def model(): return M()\ndef optimizer(): return ty.Sgd(rate=0.1)\n"
+                               "def dataset_fn(records, mode): return 1, 2\n")
+        for name, flags, why in (("wild", [*self.counting("wild", 100), "--param", "rate=1e38"], r"step \d+: element \d+ of w is -inf"),
+                                 ("wild-ps", [*self.counting("wild-ps", 100), "--param", "rate=1e38", "--async", "--pservers", 2],
+                                  r"pserver \d: step \d+: element \d+ of w\S* is -inf"),
+                                 ("nan", ["--model", functions, "--training-data", self.data, "--name", "nan"],
+                                  r"step 1: the loss of worker \d is nan")):
+            with self.subTest(name):
+                done = self.run_job("train", *flags)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertRegex(done.stderr, "job %s has failed: the model could not be updated: %s" % (name, why))
+                self.assertFalse(os.path.exists(self.path(name)), "no model of it is written")
+        warned = self.run_job("train", "--model", functions, "--training-data", self.data, "--name", "warned",
+                              "--on-nonfinite", "warn", "--keep")
+        self.assertEqual(warned.returncode, 0, "its variables are finite: " + warned.stdout + warned.stderr)
+        self.assertRegex(warned.stdout, r"\d+ times not finite \(step \d+: the loss of worker \d is nan\)")
+        self.assertEqual(self.progress("warned")["loss"], "nan")
+        self.assertNotIn("loss 0.0000", warned.stderr)
+        self.assertIn("loss=nan", self.cluster.kubectl("logs", "warned-master").stdout)
+
     def test_says_why_a_worker_cannot_run(self):
         done = self.run_job("train", *self.counting("crashes", 1), "--worker-restarts", 2, "--env", "GRPC_POLL_STRATEGY=none")
         self.assertEqual(done.returncode, 1, done.stdout)

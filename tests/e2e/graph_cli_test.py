@@ -21,7 +21,7 @@ def net(job):
     weight = ty.Param(name="w", init=ty.Constant(float(job.params.get("begin", 0))))
     loss = net.mean(net.square_error_cost(net.fc(x, 1, weight=weight, bias=False), y))
     net.output(loss)
-    net.minimize(loss, ty.Adam(rate=0.05))
+    net.minimize(loss, ty.Sgd(rate=float(job.params["rate"])) if "rate" in job.params else ty.Adam(rate=0.05))
     return net
 """
 
@@ -64,6 +64,15 @@ class GraphCommandTest(ElasticCase):
         # And it can be gone on from.
         again = self.graph(*self.net("--passes", 1, "--trainers", 1, "--init-from", out, "--name", "line-2"))
         self.assertRegex(again.stdout, r"^trained 16 steps  mean_0 0\.0\d+\n$")
+
+    def test_fails_at_the_step_and_variable_that_is_not_finite(self):
+        for mode in ([], ["--async"]):
+            name = "wild" + "".join(mode)
+            with self.subTest(name):
+                done = self.graph(*self.net("--passes", 40, "--name", name, "--param", "rate=1e30", "--output", self.path(name), *mode),
+                                  code=1)
+                self.assertRegex(done.stderr, r"job %s has failed: .*step \d+.*: element \d+ of \w+ is -?(inf|nan)" % name)
+                self.assertFalse(os.path.exists(self.path(name)))
 
     def uid(self, pod):
         done = self.cluster.kubectl("get", "pod", pod, "-o", "jsonpath={.metadata.uid} {.status.phase}", check=False)

@@ -1,12 +1,12 @@
 #include "graph/exec/executor.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/exec/finite.h"
 #include "graph/ir/validate.h"
 #include "graph/kernel/threads.h"
 #include "graph/op/check.h"
@@ -18,15 +18,8 @@ absl::Status CheckFinite(const OpRun::BoundSlot& slot, const std::vector<std::st
   for (std::size_t i = 0; i < slot.variables.size(); ++i) {
     const Value& value = slot.variables[i]->value;
     const auto* rows = std::get_if<SparseRows>(&value);
-    const Tensor& tensor = rows != nullptr ? rows->value : std::get<Tensor>(value);
-    if (tensor.type() != DataType::kFloat32) continue;
-    const auto elements = tensor.span<float>();
-    const auto bad =
-        std::find_if_not(elements.begin(), elements.end(), [](float x) { return std::isfinite(x); });
-    if (bad != elements.end()) {
-      return absl::FailedPreconditionError(
-          StrCat("element ", bad - elements.begin(), " of its output ", names[i], " is ", PrintNumber(*bad)));
-    }
+    const std::string bad = FindNonFinite(names[i], rows != nullptr ? rows->value : std::get<Tensor>(value));
+    if (!bad.empty()) return absl::FailedPreconditionError(bad);
   }
   return absl::OkStatus();
 }
@@ -146,6 +139,9 @@ class PreparedBlock::Frame {
     for (const OpRun::BoundSlot& slot : step.run.outputs()) {
       for (Variable* variable : slot.variables) variable->absent = false;
       if (options_.check_finite) TY_RETURN_IF_ERROR(CheckFinite(slot, step.run.op().Out(slot.name)));
+      if (step.run.op().role == Role::kLoss && options_.on_loss)
+        TY_RETURN_IF_ERROR(options_.on_loss(step.run.op().Out(slot.name).front(),
+                                            std::get<Tensor>(slot.variables.front()->value)));
     }
     return absl::OkStatus();
   }

@@ -2,6 +2,7 @@
 // names resolved. A run then goes from operator to operator.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ namespace trainyard::graph {
 struct ExecutorOptions {
   int threads = 1;            // inside one operator
   bool check_finite = false;  // an operator that makes a NaN or an infinity is an error that names it
+  // Called with each loss that is computed; its error ends the run.
+  std::function<absl::Status(const std::string& name, const Tensor& loss)> on_loss;
   const KernelTable* kernels = nullptr;  // null: the CPU's
 };
 

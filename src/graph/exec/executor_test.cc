@@ -94,7 +94,7 @@ TEST(Executor, NamesTheOperatorThatMadeANan) {
   auto block = PreparedBlock::Make(net.Finish()->main, 0, scope, {.check_finite = true});
   ASSERT_TRUE((*block)->Feed("x", Floats32({2, 1}, {1, -1})).ok());
   EXPECT_THAT(std::string((*block)->Run(services).message()),
-              HasSubstr("operator 0 (log): element 1 of its output log_0 is"));
+              HasSubstr("operator 0 (log): element 1 of log_0 is"));
 }
 
 TEST(Executor, RunsABlockAsLongAsItsConditionHolds) {

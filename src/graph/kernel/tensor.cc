@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -11,12 +12,17 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // a cache line, and what the widest vector instructions want
 
+// Aligned by hand: what glibc's aligned_alloc() gives back when it is freed is too small for the next request
+// of the same size, so that a process which makes and frees tensors would grow and grow.
 std::shared_ptr<void> Allocate(std::size_t bytes) {
   const std::size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  void* memory = std::aligned_alloc(kAlignment, rounded);
+  void* const memory = std::malloc(rounded + kAlignment);
   if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, rounded);
-  return {memory, [](void* pointer) { std::free(pointer); }};
+  std::size_t room = rounded + kAlignment;
+  void* aligned = memory;
+  TY_CHECK(std::align(kAlignment, rounded, aligned, room) != nullptr, "there is room to align");
+  std::memset(aligned, 0, rounded);
+  return {aligned, [memory](void*) { std::free(memory); }};
 }
 
 }  // namespace

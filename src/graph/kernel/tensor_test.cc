@@ -1,6 +1,11 @@
 #include "graph/kernel/tensor.h"
 
+#include <malloc.h>
+
 #include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
 
 #include "graph/kernel/kernel_testing.h"
 #include "gtest/gtest.h"
@@ -99,6 +104,31 @@ TEST(SparseRows, KnowsTheDimsOfTheWhole) {
   EXPECT_EQ(TypeOf(rows), (VarType{VarKind::kSparseRows, DataType::kFloat32, {9, 4}}));
   EXPECT_EQ(TypeOf(Tensor(DataType::kBool, {2})), (VarType{VarKind::kDense, DataType::kBool, {2}}));
 }
+
+#ifndef TRAINYARD_SANITIZED  // their allocators use nothing again soon
+TEST(Tensor, UsesMemoryAgainThatOneOfItsSizeHasFreed) {
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as servers set it: what is freed stays with the process
+  constexpr std::size_t kTensors = 60;
+  const auto make = [] { return Tensor(DataType::kFloat32, {256000}); };
+  std::vector<Tensor> tensors;
+  std::vector<std::unique_ptr<char[]>> between;
+  for (std::size_t i = 0; i < kTensors; ++i) {
+    tensors.push_back(make());
+    for (const std::size_t size : {24, 60, 200}) between.push_back(std::make_unique<char[]>(size));
+  }
+  std::set<const void*> freed;
+  for (std::size_t i = 0; i < kTensors; i += 2) {
+    freed.insert(tensors[i].raw());
+    tensors[i] = Tensor();
+  }
+  std::size_t again = 0;
+  for (std::size_t i = 0; i < kTensors; i += 2) {
+    tensors[i] = make();
+    again += freed.count(tensors[i].raw());
+  }
+  EXPECT_GT(again, freed.size() / 2);
+}
+#endif
 
 }  // namespace
 }  // namespace trainyard::graph

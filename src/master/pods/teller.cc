@@ -62,7 +62,7 @@ std::string PrintMetrics(const Progress& progress) {
 
 std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
   Object metrics;
-  for (const tasks::Metric& metric : progress.metrics) metrics[metric.name] = metric.value;
+  for (const tasks::Metric& metric : progress.metrics) metrics[metric.name] = NumberDocument(metric.value);
   Array restarts;
   for (const Restart& restart : pods.last) {
     restarts.push_back(Object{{"time", absl::FormatTime(restart.time, absl::UTCTimeZone())},
@@ -96,7 +96,11 @@ std::string PrintProgress(const Progress& progress, const PodsReport& pods) {
       {"members", std::move(members)},
       {"checkpoint", progress.checkpoint},
       {"waiting", !pods.waiting.empty() && progress.workers == 0 ? pods.waiting : progress.waiting}};
-  if (progress.loss) object["loss"] = *progress.loss;
+  if (progress.loss) object["loss"] = NumberDocument(*progress.loss);
+  if (progress.nonfinite > 0) {
+    object["nonFinite"] = progress.nonfinite;
+    object["lastNonFinite"] = progress.last_nonfinite;
+  }
   return PrintJson(object);
 }
 

@@ -28,7 +28,8 @@ class ModelOnPservers final : public ModelPlace {
     begin.set_startup(graph::Encode(origin_.learning.startup));
     for (const std::string& name : origin_.shared) begin.add_shared(name);
     begin.set_checkpoint(origin_.checkpoint);
-    begin.set_threads(options_.threads);
+    begin.set_threads(options_.model.threads);
+    begin.set_on_nonfinite(std::string(graph::Name(options_.model.on_nonfinite)));
     shards_.Tell(std::move(order),
                  [ready = std::move(ready)](const Shards::Answers& answers) { ready(answers.status()); });
   }
@@ -50,14 +51,17 @@ class ModelOnPservers final : public ModelPlace {
   }
   int added() const override { return apply_.parts_size(); }
 
-  absl::Status Apply(double rate) override {
+  absl::StatusOr<std::string> Apply(double rate) override {
     wire::Order order;
     *order.mutable_apply() = std::exchange(apply_, {});
     order.mutable_apply()->set_version(version_ + 1);
     order.mutable_apply()->set_rate(rate);
-    TY_RETURN_IF_ERROR(shards_.Ask(std::move(order)));
+    TY_ASSIGN_OR_RETURN(const std::vector<wire::Obeyed> answers, shards_.Ask(std::move(order)));
     ++version_;
-    return absl::OkStatus();
+    for (const wire::Obeyed& obeyed : answers) {
+      if (!obeyed.nonfinite().empty()) return obeyed.nonfinite();
+    }
+    return "";
   }
 
   void Pull(const Call& call, const wire::Pull&) override {
@@ -87,6 +91,7 @@ class ModelOnPservers final : public ModelPlace {
         checkpoint->parts.push_back({.file = std::filesystem::path(obeyed.written().file()).filename(),
                                      .bytes = obeyed.written().bytes(),
                                      .crc32c = obeyed.written().crc32c()});
+        if (checkpoint->nonfinite.empty()) checkpoint->nonfinite = obeyed.nonfinite();
       }
       saved(absl::OkStatus());
     });

@@ -11,8 +11,8 @@
 namespace trainyard::master {
 
 struct PserverModelOptions {
-  std::string folder;  // of checkpoints
-  int threads = 1;     // of each pserver
+  std::string folder;    // of checkpoints
+  Model::Options model;  // of each pserver
 };
 
 // The shards outlive it. An origin that has values must name the checkpoint that they are in, since pservers

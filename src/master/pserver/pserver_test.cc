@@ -1,6 +1,12 @@
 // Jobs whose model is on pservers.
 #include "master/pserver/pserver.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/ids.h"
 #include "gmock/gmock.h"
 #include "graph/ir/codec.h"
 #include "graph/pass/halves.h"
@@ -143,6 +149,54 @@ TEST(Pservers, FailTheJobWhenTheyAreLostTimeAndAgainBeforeAStep) {
   const absl::Status ended = job.master().Wait();
   EXPECT_EQ(job.master().GetProgress().phase, Phase::kFailed);
   EXPECT_THAT(std::string(ended.message()), HasSubstr("as 9 times before without a step in between"));
+}
+
+// A port that was free a moment ago.
+int FreePort() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {::htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof address;
+  TY_CHECK(::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+               ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0,
+           "there is a free port");
+  ::close(fd);
+  return ::ntohs(address.sin_port);
+}
+
+// Sends `bytes` to a port of this machine, and leaves.
+void SendTo(int port, const std::string& bytes) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  const sockaddr_in address{.sin_family = AF_INET,
+                            .sin_port = ::htons(static_cast<std::uint16_t>(port)),
+                            .sin_addr = {::htonl(INADDR_LOOPBACK)}};
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  ::close(fd);
+}
+
+TEST(Pservers, GoOnWhileTheirPortsGetRandomBytes) {
+  TestElasticJob job({.minibatch = 10, .minibatches_per_task = 4, .epochs = 20, .pservers = 2});
+  job.Start();
+  std::vector<int> ports = {std::stoi(job.Address().substr(job.Address().rfind(':') + 1))};
+  Pservers pservers;
+  for (int i = 0; i < 2; ++i) {
+    PserverOptions options = job.Pserver(i);
+    ports.push_back(FreePort());
+    options.listen = "127.0.0.1:" + std::to_string(ports.back());
+    pservers.push_back(std::make_unique<PserverThread>(options));
+  }
+  WorkerThread worker(job.Worker(0));
+  AwaitVersion(job, 10);
+  IdSource dice(21);
+  for (int i = 0; i < 600; ++i) {
+    std::string bytes = i % 2 == 0 ? "" : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for (int k = 0; k < 500; ++k) bytes += static_cast<char>(dice.Next());
+    SendTo(ports[static_cast<std::size_t>(i) % ports.size()], bytes);
+  }
+  const absl::Status ended = job.master().Wait();
+  ASSERT_TRUE(ended.ok()) << ended;
+  EXPECT_EQ(job.master().GetProgress().total_records, 20 * ps::kRecords);
+  EXPECT_EQ(job.master().GetProgress().version, 20 * ps::kRecords / 10) << "no step was made twice";
 }
 
 TEST(Pservers, GoOnInAnotherNumber) {

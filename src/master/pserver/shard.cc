@@ -52,7 +52,7 @@ void Shard::Obey(wire::Order order, std::function<void(wire::Obeyed)> done) {
         status = Begin(order.begin());
         break;
       case wire::Order::kApply:
-        status = Apply(order.apply());
+        status = Apply(order.apply(), obeyed);
         break;
       case wire::Order::kFreeze:
         status = Freeze(order.freeze());
@@ -84,7 +84,11 @@ absl::Status Shard::Begin(const wire::Order::Begin& begin) {
       graph::CutIntoShards(learning, {begin.shared().begin(), begin.shared().end()}, begin.pservers()));
   const graph::Shard& own = shards[static_cast<std::size_t>(index_)];
   TY_ASSIGN_OR_RETURN(
-      model_, Model::Make(own.programs.main, own.programs.startup, own.shared, std::max(begin.threads(), 1)));
+      model_,
+      Model::Make(own.programs.main, own.programs.startup, own.shared,
+                  {.threads = std::max(begin.threads(), 1),
+                   .on_nonfinite =
+                       graph::ParseOnNonFinite(begin.on_nonfinite()).value_or(graph::OnNonFinite::kFail)}));
   if (begin.checkpoint().empty()) {
     TY_RETURN_IF_ERROR(model_->Start({}));
   } else {
@@ -117,7 +121,7 @@ absl::Status Shard::CheckVersion(std::int64_t version) const {
   return absl::UnavailableError(StrCat("it is at version ", model_->version(), ", not at ", version));
 }
 
-absl::Status Shard::Apply(const wire::Order::Apply& apply) {
+absl::Status Shard::Apply(const wire::Order::Apply& apply, wire::Obeyed& obeyed) {
   if (generation_ != 0 && model_->version() == apply.version()) return absl::OkStatus();  // told twice
   TY_RETURN_IF_ERROR(CheckVersion(apply.version() - 1));
   GradientSum sum;
@@ -131,7 +135,7 @@ absl::Status Shard::Apply(const wire::Order::Apply& apply) {
     sender->second.gradients.erase(found);
   }
   shelf_->TakeAway();
-  TY_RETURN_IF_ERROR(model_->Apply(sum.TakeMean(), apply.rate()));
+  TY_ASSIGN_OR_RETURN(*obeyed.mutable_nonfinite(), model_->Apply(sum.TakeMean(), apply.rate()));
   PutNewest();
   ForgetUseless();
   return absl::OkStatus();
@@ -165,6 +169,7 @@ void Shard::Write(const wire::Order::Write& write, wire::Obeyed obeyed,
     const absl::StatusOr<CheckpointPart> part =
         WriteCheckpointPart(write.folder(), index_, write.version(), variables);
     SetStatus(part.status(), obeyed);
+    obeyed.set_nonfinite(graph::FindNonFinite(variables));
     if (part.ok()) {
       obeyed.mutable_written()->set_file(part->file);
       obeyed.mutable_written()->set_bytes(part->bytes);

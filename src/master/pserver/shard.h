@@ -42,7 +42,7 @@ class Shard final : public SessionHandler {
   };
 
   absl::Status Begin(const wire::Order::Begin& begin);
-  absl::Status Apply(const wire::Order::Apply& apply);
+  absl::Status Apply(const wire::Order::Apply& apply, wire::Obeyed& obeyed);
   absl::Status Freeze(const wire::Order::Freeze& freeze);
   void Write(const wire::Order::Write& write, wire::Obeyed obeyed, std::function<void(wire::Obeyed)> done);
   absl::Status CheckVersion(std::int64_t version) const;

@@ -11,6 +11,7 @@
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "ps/rpc/spare_memory.h"
 #include "ps/rpc/status_code.h"
 #include "ps/rpc/token.h"
 #include "ps/rpc/wire_options.h"
@@ -255,6 +256,7 @@ class GrpcSessionServer final : public SessionServer, public Line::Owner {
   Mutex mu_;
   CondVar changed_;
   int under_way_ TY_GUARDED_BY(mu_) = 0;
+  ps::SpareMemory spare_memory_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "ps/rpc/spare_memory.h"
 #include "ps/rpc/status_code.h"
 #include "ps/rpc/token.h"
 #include "ps/rpc/wire_options.h"
@@ -176,6 +177,7 @@ class GrpcServer final : public RpcServer, public Call::Owner {
   std::vector<std::unique_ptr<Executor>> threads_;
   std::unique_ptr<grpc::Server> server_;
   std::thread poller_;
+  SpareMemory spare_memory_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ constexpr int kMaxMessage = static_cast<int>(kFrameBytes) + static_cast<int>(kMa
 constexpr int kReadChunk = 1 << 20;        // what one read from the socket asks for
 constexpr int kHttpFrame = (1 << 24) - 1;  // the largest that HTTP/2 has
 constexpr int kWindow = 64 << 20;
+constexpr int kHandshakeMs = 10000;
 
 // The same on both sides; applied through whatever takes a name and a number.
 template <typename Set>
@@ -35,7 +36,8 @@ void Apply(Set set) {
 
 // What gRPC reads into is megabytes large, used once and freed by another thread. As the allocator is set by
 // itself it gives such memory back to the system each time, and the next message pays for every page anew: a
-// third of a pserver's time. So this process keeps it, in one place that all threads share.
+// third of a pserver's time. So this process keeps it, in one place that all threads share, until it has not
+// needed it for some seconds (spare_memory.h).
 void KeepBuffers() {
   constexpr int kLargest = 32 << 20;  // that the allocator takes from what it keeps; the most it can be told
   constexpr int kMostUnused = 512 << 20;
@@ -51,6 +53,8 @@ void Tune(grpc::ServerBuilder& builder) {
   KeepBuffers();
   Apply([&](const char* name, int value) { builder.AddChannelArgument(name, value); });
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // One that connects and does not speak HTTP/2 holds a buffer for no longer than this.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
 }
 
 void Tune(grpc::ChannelArguments& arguments) {
