@@ -42,7 +42,7 @@ class GraphProgress {
                                  : StrCat("pass ", pass_ + 1, "/", passes_, "  step ", step_, Values());
     return StrCat(text, "  ", status.trainers, " trainers  ", status.pservers, " pservers");
   }
-  std::string Summary() const { return StrCat("trained ", step_ + 1, " steps", Values()); }
+  std::string Summary(std::int64_t steps) const { return StrCat("trained ", steps, " steps", Values()); }
 
  private:
   std::string Values() const {
@@ -241,7 +241,9 @@ class GraphCommand final : public Command {
       TY_ASSIGN_OR_RETURN(const std::int64_t step, job.Save(output_));
       std::cerr << "the model of step " << step << " is in " << output_ << std::endl;
     }
-    TY_RETURN_IF_ERROR(Print(StrCat(progress.Summary(), "\n")));
+    // Of the model: trainers count their own, and put out some of them.
+    TY_ASSIGN_OR_RETURN(const client::JobStatus status, job.Status());
+    TY_RETURN_IF_ERROR(Print(StrCat(progress.Summary(status.steps), "\n")));
     return keep_ ? absl::OkStatus() : job.Stop();
   }
 
