@@ -85,7 +85,7 @@ TEST(Queue, TriesWhatHasFailedOnOtherWorkersAsLongAsThereAreSome) {
   queue.Apply(Fail{1, second.id, "no"});
   EXPECT_FALSE(queue.HasFor(1)) << "worker 2 has not tried it";
   queue.Apply(Leave{2});
-  EXPECT_TRUE(queue.HasFor(0)) << "nobody is left whom it has not failed on";
+  EXPECT_TRUE(queue.HasFor(0)) << "it has failed on every worker that is left";
   EXPECT_EQ(queue.Apply(Lease{0}).task.failures, 2);
 }
 

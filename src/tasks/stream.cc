@@ -46,7 +46,7 @@ std::deque<Piece>::const_iterator Stream::FindReturned(const Admit& admit) const
 bool Stream::HasNext(bool busy) const {
   if (state_.stopped) return false;
   if (state_.next < ranges_) return true;
-  // What was given back is of this epoch, even if nobody may have it yet.
+  // What was given back is of this epoch, even while it waits for another worker.
   const bool unended = busy || !returned_.empty();
   return state_.epoch + 1 < state_.options.epochs && (!unended || state_.options.overlap);
 }

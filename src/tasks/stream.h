@@ -48,7 +48,7 @@ class Stream {
   explicit Stream(const StreamOptions& options) : Stream(State{.options = options}) {}
   explicit Stream(State state);
 
-  // Says whether somebody may have a range that was given back.
+  // Whether the worker that asks may have a range that was given back.
   using Admit = std::function<bool(const Piece&)>;
   // The next range. `busy`: some are being worked on, so that an epoch that must not overlap has to wait.
   std::optional<Piece> Take(bool busy, const Admit& admit);

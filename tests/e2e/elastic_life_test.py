@@ -116,6 +116,14 @@ class Training(CountingCase):
         self.assertRegex(done.stderr, r"job bad has failed: records \[0, 2\) of epoch 1 failed 3 times, the last time on worker \d: "
                                       r".*bad\.csv: line 2: column 12[67] is")
 
+    def test_always_says_why_its_master_could_not_begin(self):
+        flags = self.counting("begins", 1)
+        flags[flags.index("--training-data") + 1] = self.path("nowhere.csv")
+        for _ in range(8):  # the reason and the end of the pod come by two watches
+            done = self.run_job("train", *flags)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"job begins has failed: training data: .*nowhere\.csv")
+
     def test_writes_below_the_storage_or_not_at_all(self):
         storage = self.path("storage")
         flags = self.counting("stored", 1)

@@ -150,6 +150,8 @@ class GraphCommandTest(ElasticCase):
                                   (["graph", *self.net("--trainer-cpu", "many")], "--trainer-cpu", 2),
                                   (["graph", *self.net("--min-trainers", 3)], "must be around the 2", 2),
                                   (["graph", *self.net("--output", "x", "--detach")], "trainyard graph save", 2),
+                                  (["graph", *self.net("--output", "x", "--storage", "claim:yard")],
+                                   "--output is written on this machine, which does not see the storage claim:yard", 2),
                                   (["graph", *self.net("--name", "a b")], "--name", 2),
                                   (["graph", "--model", "/nowhere.py"], "/nowhere.py", 1),
                                   (["graph", "--model", functions], "has no function net(job)", 1),

@@ -126,7 +126,7 @@ TEST(PlanPods, TakesBackWhatFindsNoRoomButNotBelowTheLeast) {
   later.memory.target = 2;
   EXPECT_THAT(PlanPods(later, kNow).launches, ElementsAre(PodsPlan::Launch{1, 1, 0}));
   EXPECT_THAT(PlanPods(later, kNow).ended, IsEmpty())
-      << "what was taken back is no restart when it is tried again";
+      << "a pod that was taken back does not count when it is tried again";
   view.limits.least = 2;
   EXPECT_THAT(PlanPods(view, kNow).deletes, IsEmpty());
   EXPECT_THAT(PlanPods(view, kNow).waiting, HasSubstr("room for worker 1: 0/1 nodes are available"));
