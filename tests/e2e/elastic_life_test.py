@@ -142,6 +142,18 @@ class Training(CountingCase):
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertNotIn("outside", self.cluster.kubectl("get", "pods").stdout)
 
+    def test_tries_what_fails_on_one_worker_on_the_others(self):
+        model = self.write("picky.py", FAILING_MODEL.replace("        raise", """        import os, time
+        if os.environ["TRAINYARD_WORKER_INDEX"] == "1":
+            open(%r, "w").close()
+            return 0.0, self.parameters
+        while not os.path.exists(%r):  # until the other is there
+            time.sleep(0.01)
+        raise""" % ((self.path("worker-1"),) * 2)))
+        done = self.complete("train", "--model", model, "--training-data", self.data, "--name", "picky", "--epochs", 3,
+                             "--minibatch", 4, "--minibatches-per-task", 1)
+        self.assertIn("trained %d records" % (3 * RECORDS), done.stdout)
+
     def test_ends_the_workers_that_had_not_come_when_it_failed(self):
         python = self.write("slow-python", "#!/bin/sh\n[ \"${TRAINYARD_WORKER_INDEX:-0}\" = 0 ] || exec sleep 1000\n"
                                            "exec /usr/bin/python3 \"$@\"\n")
