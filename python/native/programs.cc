@@ -7,6 +7,7 @@
 #include "graph/ir/dump.h"
 #include "graph/pass/transpile.h"
 #include "module.h"
+#include "ps/job.h"
 
 namespace trainyard::python {
 namespace {
@@ -51,6 +52,7 @@ using SharedGraphs = std::vector<std::shared_ptr<Graph>>;
 std::pair<SharedGraphs, SharedGraphs> TranspileBoth(const Program& main, const Program& startup,
                                                     const TranspileOptions& options) {
   Graphs graphs = Take(Transpile({.startup = startup, .main = main}, options));
+  Take(ps::FindRead(graphs.trainers.front()));
   const auto share = [](std::vector<Graph>& all) {
     SharedGraphs shared;
     for (Graph& graph : all) shared.push_back(std::make_shared<Graph>(std::move(graph)));

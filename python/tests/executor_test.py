@@ -263,13 +263,15 @@ class Files(unittest.TestCase):
         self.assertEqual(other.get("fc_0.w_0").tobytes(), self.exe.get("fc_0.w_0").tobytes())
 
     def test_of_another_program_are_refused(self):
-        program, _, _ = classifier(ty.Sgd(), hidden=8)
-        other = ty.Executor()
-        other.start(program)
-        other.save(self.folder)
-        message = r"fc_0.b_0.tensor: variable fc_0.b_0 is f32\[32\] and cannot be set to f32\[8\]"
-        with self.assertRaisesRegex(ty.Error, message):
-            self.exe.load(self.folder)
+        for hidden in (8, 64):
+            with self.subTest(hidden=hidden):
+                program, _, _ = classifier(ty.Sgd(), hidden=hidden)
+                other = ty.Executor()
+                other.start(program)
+                other.save(self.folder)
+                message = rf"fc_0.b_0.tensor: variable fc_0.b_0 is f32\[32\] and cannot be set to f32\[{hidden}\]"
+                with self.assertRaisesRegex(ty.Error, message):
+                    self.exe.load(self.folder)
 
     def test_that_cannot_be_are_said_by_name(self):
         with self.assertRaisesRegex(ty.Error, "nothing to save"):

@@ -134,6 +134,11 @@ class Transpiled(unittest.TestCase):
         net.fc(net.data("x", [1]), 1)
         with self.assertRaises(ty.Error):
             ty.dist_transpiler(net.finish())
+        net = ty.Net("fed")
+        loss = net.mean(net.fc(net.data("x", [1]), 1))
+        net.minimize(loss, ty.Sgd())
+        with self.assertRaisesRegex(ty.Error, "trainer-0 has no `read`: a trainer in a cluster is not fed, it reads its data"):
+            ty.dist_transpiler(net.finish())
         with self.assertRaisesRegex(TypeError, "dist_transpiler: program must be a Program, and is a str"):
             ty.dist_transpiler("program")
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -42,6 +43,18 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return absl::OkStatus();
+}
+
+std::string AbsolutePath(std::string_view path) {
+  std::error_code error;
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+std::string AbsolutePaths(std::string_view list) {
+  std::string out;
+  for (const std::string_view path : Split(list, ','))
+    StrAppend(out, out.empty() ? "" : ",", path.empty() ? std::string() : AbsolutePath(path));
+  return out;
 }
 
 absl::Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode,

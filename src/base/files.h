@@ -19,6 +19,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, std::size_t most);
 // All of the bytes; an error names `path`.
 absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path);
 
+// As every process on this machine finds it, and the same for each of a list by commas.
+std::string AbsolutePath(std::string_view path);
+std::string AbsolutePaths(std::string_view list);
+
 enum class Durability : std::uint8_t {
   kProcess,  // the file is whole or as it was, whenever this process is killed
   kPower,    // also whenever the power goes

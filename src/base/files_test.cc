@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/status.h"
@@ -23,6 +24,12 @@ TEST(ReadFile, NamesWhatCannotBeRead) {
               HasSubstr("cannot read /no/such/file: No such file"));
   EXPECT_THAT(Message(ReadFile("/", 10).status()), HasSubstr("cannot read /: Is a directory"));
   EXPECT_THAT(Message(ReadFile("/dev/zero", 10).status()), HasSubstr("/dev/zero has more than 10 B"));
+}
+
+TEST(AbsolutePaths, AreThoseOfThisProcessesFolder) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(AbsolutePath("a/../b"), here + "/b");
+  EXPECT_EQ(AbsolutePaths("b,/c/*,,d"), here + "/b,/c/*,," + here + "/d");
 }
 
 }  // namespace

@@ -74,18 +74,6 @@ std::string PackageFolder() {
   return std::filesystem::exists(folder / "trainyard", error) ? folder.string() : "";
 }
 
-std::string AbsolutePath(std::string_view path) {
-  std::error_code error;
-  return std::filesystem::absolute(path, error).lexically_normal().string();
-}
-
-std::string AbsolutePaths(std::string_view list) {
-  std::string out;
-  for (const std::string_view path : Split(list, ','))
-    StrAppend(out, out.empty() ? "" : ",", path.empty() ? std::string() : AbsolutePath(path));
-  return out;
-}
-
 std::string NameOfModel(const std::string& model) {
   std::string stem = std::filesystem::path(model).stem().string();
   if (stem == "model") stem = std::filesystem::path(AbsolutePath(model)).parent_path().filename().string();

@@ -21,10 +21,6 @@ struct CompiledModel {
 // More than any model's file has.
 inline constexpr std::size_t kMostModelBytes = std::size_t{16} << 20;
 
-// As every process on this machine finds it.
-std::string AbsolutePath(std::string_view path);
-// The same for each of a list by commas.
-std::string AbsolutePaths(std::string_view list);
 // What a job of this model is called if nobody says: its file's name, or its folder's, and some letters.
 std::string NameOfModel(const std::string& model);
 

@@ -202,7 +202,7 @@ void ElasticFlags::DeclareResults(Flags& flags) {
     time("--evaluation-delay", "Before the first evaluation", spec_.evaluation_delay);
     flags.Text({.name = "--checkpoint-dir",
                 .value = "DIR",
-                .help = "Where checkpoints are written (the job's own storage)",
+                .help = "Folder of checkpoints, below the storage (the job's own)",
                 .group = group},
                spec_.checkpoint_dir);
     number("--checkpoint-steps", "Versions between two checkpoints", spec_.checkpoint_steps);
@@ -213,8 +213,8 @@ void ElasticFlags::DeclareResults(Flags& flags) {
   flags.Text({.name = "--output",
               .value = "DIR",
               .help = spec_.kind == master::JobKind::kPredict
-                          ? "Where predictions go"
-                          : "Where the model and its figures go when it is trained",
+                          ? "Folder of the predictions, below the storage"
+                          : "Folder of the trained model and its figures, below the storage",
               .group = group},
              spec_.output);
   if (spec_.kind == master::JobKind::kPredict)
@@ -353,13 +353,17 @@ void ElasticFlags::TakeData() {
   }
 }
 
-// What a program reads by itself, where no flag says otherwise.
+// What a program reads by itself, where no flag says otherwise. Without a reader it has no use for records.
 absl::Status ElasticFlags::TakeDataOfProgram() {
-  if (spec_.program.empty() || !spec_.training_data.empty() || spec_.kind != master::JobKind::kTrain)
-    return absl::OkStatus();
+  if (spec_.program.empty()) return absl::OkStatus();
   TY_ASSIGN_OR_RETURN(const std::string bytes, DecodeBase64(spec_.program));
   TY_ASSIGN_OR_RETURN(const graph::Programs programs, master::DecodePrograms(bytes));
-  for (const graph::Op& op : programs.main.main().ops) {
+  const auto& ops = programs.main.main().ops;
+  if (std::ranges::find(ops, "read", &graph::Op::type) == ops.end())
+    return absl::InvalidArgumentError(
+        StrCat("the model ", model_, " has no read(): workers are not fed, they read their records"));
+  if (!spec_.training_data.empty() || spec_.kind != master::JobKind::kTrain) return absl::OkStatus();
+  for (const graph::Op& op : ops) {
     if (op.type != "read") continue;
     for (const std::string& source : op.StringList("sources"))
       spec_.training_data.push_back(AbsolutePaths(source));
@@ -407,9 +411,6 @@ absl::StatusOr<client::ElasticSettings> ElasticFlags::Settings() {
   TY_RETURN_IF_ERROR(CheckWithoutModel());
   TY_RETURN_IF_ERROR(TakeModel(settings));
   TY_RETURN_IF_ERROR(TakeDataOfProgram());
-  for (std::string* const path : {&spec_.checkpoint_dir, &spec_.output, &spec_.init_from}) {
-    if (!path->empty()) *path = AbsolutePath(*path);
-  }
   if (const absl::Status valid = master::Validate(spec_); !valid.ok()) return UsageError(Message(valid));
   settings.spec = spec_;
   settings.store_url = store_;

@@ -1,5 +1,6 @@
 // trainyard graph
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -42,7 +43,7 @@ class GraphProgress {
                                  : StrCat("pass ", pass_ + 1, "/", passes_, "  step ", step_, Values());
     return StrCat(text, "  ", status.trainers, " trainers  ", status.pservers, " pservers");
   }
-  std::string Summary() const { return StrCat("trained ", step_ + 1, " steps", Values()); }
+  std::string Summary(std::int64_t steps) const { return StrCat("trained ", steps, " steps", Values()); }
 
  private:
   std::string Values() const {
@@ -148,6 +149,7 @@ class GraphCommand final : public Command {
   absl::Status Run() override {
     if (detach_ && !output_.empty())
       return UsageError("--output is written at the end: leave --detach out, or use `trainyard graph save`");
+    TY_RETURN_IF_ERROR(CheckOutput());
     TY_ASSIGN_OR_RETURN(const graph::Graphs graphs, model_.Transpile());
     if (name_.empty()) name_ = NameOfModel(model_.model());
     TY_ASSIGN_OR_RETURN(const Sides sides, TakeFlags(static_cast<int>(graphs.trainers.size())));
@@ -172,6 +174,20 @@ class GraphCommand final : public Command {
     client::WorkersOptions trainers;
     client::WorkersOptions pservers;
   };
+
+  // A folder may appear with the first pod; a claim is mounted or not.
+  absl::Status CheckOutput() const {
+    if (output_.empty() || cluster_.storage.empty()) return absl::OkStatus();
+    const absl::StatusOr<client::Storage> storage = client::ParseStorage(cluster_.storage);
+    if (!storage.ok()) return UsageError(StrCat("--storage: ", Message(storage.status())));
+    std::error_code unseen;
+    const std::string path = client::MountPath(*storage);
+    if (std::holds_alternative<client::SharedFolder>(*storage) || std::filesystem::is_directory(path, unseen))
+      return absl::OkStatus();
+    return UsageError(
+        StrCat("--output is written on this machine, which does not see the storage ", cluster_.storage,
+               ": give --keep instead, and run `trainyard graph save` where that is ", "mounted at ", path));
+  }
 
   absl::StatusOr<Sides> TakeFlags(int trainers) const {
     if (const absl::Status valid = client::CheckJobName(name_); !valid.ok())
@@ -249,7 +265,9 @@ class GraphCommand final : public Command {
       TY_ASSIGN_OR_RETURN(const std::int64_t step, job.Save(output_));
       std::cerr << "the model of step " << step << " is in " << output_ << std::endl;
     }
-    TY_RETURN_IF_ERROR(Print(StrCat(progress.Summary(), "\n")));
+    // Of the model: trainers count their own, and put out some of them.
+    TY_ASSIGN_OR_RETURN(const client::JobStatus status, job.Status());
+    TY_RETURN_IF_ERROR(Print(StrCat(progress.Summary(status.steps), "\n")));
     return keep_ ? absl::OkStatus() : job.Stop();
   }
 

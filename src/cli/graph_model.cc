@@ -9,6 +9,7 @@
 #include "cli/compiled_model.h"
 #include "master/program_file.h"
 #include "master/spec.h"
+#include "ps/job.h"
 
 namespace trainyard::cli {
 namespace {
@@ -98,7 +99,10 @@ absl::StatusOr<graph::Graphs> GraphModelFlags::Transpile() {
   TY_RETURN_IF_ERROR(TakeNumbers());
   TY_ASSIGN_OR_RETURN(const graph::Programs programs, ReadPrograms());
   auto graphs = graph::Transpile(programs, options_);
-  return graphs.ok() ? std::move(graphs) : Annotate(graphs.status(), StrCat("--model ", model_));
+  absl::Status checked = graphs.status();
+  if (checked.ok()) checked = ps::FindRead(graphs->trainers.front()).status();
+  if (!checked.ok()) return Annotate(checked, StrCat("--model ", model_));
+  return graphs;
 }
 
 }  // namespace trainyard::cli

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -153,11 +154,14 @@ class Launch final : public Command {
     return valid.ok() ? valid : UsageError(Message(valid));
   }
 
-  // On this machine an image is a folder, and what is missing can be seen before anything is made.
+  // On this machine an image is a folder, or only a name: then the script is in the folder of this process.
+  // What is missing can be seen before anything is made.
   absl::Status TakeFolder() {
     namespace fs = std::filesystem;
     std::error_code error;
-    if (!TakeImageFolder(spec_.image)) return absl::OkStatus();
+    const bool named = !TakeImageFolder(spec_.image);
+    if (named && spec_.working_dir.empty()) spec_.working_dir = fs::current_path(error).string();
+    if (!spec_.working_dir.empty()) spec_.working_dir = AbsolutePath(spec_.working_dir);
     const fs::path dir = spec_.working_dir.empty() ? fs::path(spec_.image) : fs::path(spec_.working_dir);
     if (!fs::exists(dir / spec_.script, error))
       return UsageError(StrCat("there is no ", spec_.script, " in ", dir.string(),

@@ -97,7 +97,7 @@ class LauncherCommand final : public Command {
     if (!agent_image_.empty()) return launch::AgentSource{agent_image_, pull_policy_};
     TY_ASSIGN_OR_RETURN(const kube::ListPage nodes, api.List(kube::Resource::Nodes(), "", {.limit = 1}));
     for (const std::string& node : nodes.items) {
-      if (node.find(kube::kStorageAnnotation) != std::string::npos) return launch::AgentSource();
+      if (node.find(kube::kProcessRuntime) != std::string::npos) return launch::AgentSource();
     }
     return UsageError(
         "--agent-image is missing: which image has `trainyard`, for pods to take the agent from?");

@@ -90,7 +90,11 @@ class MasterCommand final : public Command {
     if (job_file_.empty()) return UsageError("--job-file is missing: say what to do");
     if (state_dir_.empty() && store_.empty())
       return UsageError("--state-dir is missing: where is the queue kept?");
-    if (!once_ && Variable(kChildVariable).empty()) return Keep();
+    if (!once_ && Variable(kChildVariable).empty()) {
+      absl::Status kept = Keep();
+      if (!kept.ok()) WriteTerminationLog(Message(kept));
+      return kept;
+    }
     // Whoever keeps this process is not survived by it: two masters of one job would be in each other's way.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ps::TuneProcess(ps::Connections::kMany);
@@ -225,8 +229,10 @@ class MasterCommand final : public Command {
     if (!running.ok()) {
       if (!IsFinal(running.status())) return running.status();
       log::Error("the job cannot begin", {{"error", running.status()}});
-      WriteTerminationLog(Message(running.status()));
-      return master::TellFailure(api, telling, std::string(Message(running.status())));
+      const std::string reason(Message(running.status()));
+      WriteTerminationLog(reason);
+      EndPods(api, telling);
+      return master::TellFailure(api, telling, reason);
     }
     on_running([master = running->get()] { master->Stop(); });
     const master::KeeperOptions keeping = KeeperOptions(spec, telling, worker, (*running)->port());
@@ -245,9 +251,16 @@ class MasterCommand final : public Command {
     }
     for (master::PodKeeper* const keeper : keepers) keeper->Stop();
     on_running([] {});
+    if (phase == master::Phase::kFailed || phase == master::Phase::kComplete) EndPods(api, telling);
     if (phase != master::Phase::kFailed) return ended;
     WriteTerminationLog(Message(ended));
     return absl::OkStatus();
+  }
+
+  static void EndPods(kube::Api& api, const master::ProgressTeller::Options& telling) {
+    if (const absl::Status ended = master::EndPods(api, telling.ns, telling.job, telling.pod_uid);
+        !ended.ok())
+      log::Warn("pods that have not ended could not be deleted", {{"error", ended}});
   }
 
   master::KeeperOptions KeeperOptions(const master::JobSpec& spec,

@@ -128,7 +128,7 @@ class Top final : public Command {
     out += "\n\n";
     const bool tells = ObjectAt(page.job.told, {"members"}) != nullptr;
     std::vector<std::vector<std::string>> rows = {{"MEMBER", "STATE", "CPU", "MEMORY"}};
-    if (tells) rows[0].insert(rows[0].end(), {"RECORDS/S", "STEP"});
+    if (tells) rows[0].insert(rows[0].end(), {"RECORDS/S", "VERSION"});
     rows[0].insert(rows[0].end(), {"RESTARTS", "NODE", "AGE"});
     for (const view::Member& member : page.members) {
       std::string cpu = "-";
@@ -141,8 +141,8 @@ class Top final : public Command {
       }
       std::vector<std::string> row = {member.name, member.state, cpu, memory};
       if (tells) {
-        const auto step = IntAt(page.job.told, {"members", member.name, "version"});
-        row.insert(row.end(), {rates_.Of(member.name), step ? StrCat(*step) : "-"});
+        const auto version = IntAt(page.job.told, {"members", member.name, "version"});
+        row.insert(row.end(), {rates_.Of(member.name), version ? StrCat(*version) : "-"});
       }
       row.insert(row.end(), {StrCat(member.restarts), member.node.empty() ? "-" : member.node,
                              kube::PrintAge(now - member.created)});

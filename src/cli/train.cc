@@ -170,7 +170,15 @@ class ElasticCommand final : public Command {
   absl::Status Run() override {
     TY_ASSIGN_OR_RETURN(client::ElasticSettings settings, flags_.Settings());
     if (dry_run_) {
-      settings.state_dir = "STORAGE/elastic";
+      const std::string storage = flags_.Cluster().storage;
+      settings.pods.sees_client = storage.empty();  // which cluster it would be is not asked
+      if (!storage.empty()) {
+        TY_ASSIGN_OR_RETURN(settings.pods.storage, client::ParseStorage(storage));
+      }
+      if (const absl::Status found = client::ResolvePaths(settings); !found.ok())
+        return UsageError(Message(found));
+      settings.state_dir =
+          StrCat(storage.empty() ? "STORAGE" : client::MountPath(settings.pods.storage), "/elastic");
       std::cout << PrintJson(client::JobConfig(settings)) << "\n"
                 << PrintJson(client::MasterPod(settings)) << std::endl;
       return absl::OkStatus();
@@ -178,13 +186,16 @@ class ElasticCommand final : public Command {
     const EndingSignals signals;  // before the first thread
     TY_ASSIGN_OR_RETURN(const auto cluster, client::Cluster::Open(flags_.Cluster()));
     const std::string job_name = settings.spec.name;
-    TY_ASSIGN_OR_RETURN(const auto job, client::ElasticJob::Submit(*cluster, std::move(settings)));
+    const auto submitted = client::ElasticJob::Submit(*cluster, std::move(settings));
+    if (absl::IsInvalidArgument(submitted.status())) return UsageError(Message(submitted.status()));
+    TY_RETURN_IF_ERROR(submitted);
+    client::ElasticJob& job = **submitted;
     std::cerr << "job " << job_name << " is submitted" << std::endl;
     if (detach_) {
       std::cout << job_name << std::endl;
       return absl::OkStatus();
     }
-    return Follow(*job, job_name, signals);
+    return Follow(job, job_name, signals);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "base/access.h"
@@ -55,6 +56,14 @@ std::optional<ServiceAddress> AsService(const std::string& endpoint, const std::
                         endpoint.substr(colon + 1)};
 }
 
+// Whether its pods are processes beside this one.
+bool IsOfThisMachine(const Document& node) {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return !boot.empty() && StringAt(node, {"status", "nodeInfo", "bootID"}) == boot &&
+         StringAt(node, {"status", "nodeInfo", "containerRuntimeVersion"}).starts_with(kube::kProcessRuntime);
+}
+
 }  // namespace
 
 std::string PhaseOf(const Document& job) {
@@ -99,6 +108,7 @@ absl::StatusOr<PodSettings> Cluster::FindPodSettings() {
     for (const std::string& text : nodes.items) {
       TY_ASSIGN_OR_RETURN(const Document node, ParseJson(text));
       storage = StringAt(node, {"metadata", "annotations", kube::kStorageAnnotation});
+      pods.sees_client = IsOfThisMachine(node);
       if (!storage.empty()) break;
     }
   }

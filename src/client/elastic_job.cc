@@ -48,8 +48,11 @@ std::string TroubleOf(const kube::CompactPod& pod) {
     if (container.state.kind == kube::ContainerState::Kind::kWaiting && container.last_termination)
       return StrCat("exited ", container.last_termination->exit_code, ": ",
                     container.last_termination->message);
-    if (container.state.kind == kube::ContainerState::Kind::kTerminated && container.state.exit_code != 0)
+    if (container.state.kind != kube::ContainerState::Kind::kTerminated) continue;
+    if (container.state.exit_code != 0)
       return StrCat("exited ", container.state.exit_code, ": ", container.state.message);
+    // The master of a job that has failed exits 0, so that no kubelet begins it again.
+    if (!container.state.message.empty()) return StrCat("failed: ", container.state.message);
   }
   return "";
 }
@@ -160,6 +163,7 @@ absl::StatusOr<std::unique_ptr<ElasticJob>> ElasticJob::Submit(Cluster& cluster,
   TY_RETURN_IF_ERROR(master::Validate(spec));
   if (spec.id.empty()) spec.id = IdSource::Random().Suffix(kIdLength);
   TY_ASSIGN_OR_RETURN(settings.pods, cluster.FindPodSettings());
+  TY_RETURN_IF_ERROR(ResolvePaths(settings));
   settings.state_dir =
       StrCat(MountPath(settings.pods.storage), "/elastic/", cluster.ns(), "/", spec.name, "/", spec.id);
   TY_RETURN_IF_ERROR(RemoveEnded(cluster, spec.name));

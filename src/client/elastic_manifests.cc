@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/files.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "master/pods/keeper.h"
 
@@ -48,6 +50,22 @@ Document PodOf(const ElasticSettings& settings, std::string_view role, const mas
 }
 
 }  // namespace
+
+absl::Status ResolvePaths(ElasticSettings& settings) {
+  master::JobSpec& spec = settings.spec;
+  for (const auto& [flag, path] :
+       {std::pair("--checkpoint-dir", &spec.checkpoint_dir), std::pair("--output", &spec.output),
+        std::pair("--init-from", &spec.init_from)}) {
+    if (path->empty()) continue;
+    if (settings.pods.sees_client) {
+      *path = AbsolutePath(*path);
+    } else if (path != &spec.init_from ||
+               !path->starts_with('/')) {  // an image may have a model to begin with
+      TY_ASSIGN_OR_RETURN(*path, PathInStorage(settings.pods.storage, flag, *path));
+    }
+  }
+  return absl::OkStatus();
+}
 
 std::string MasterName(std::string_view job) { return StrCat(job, "-master"); }
 std::string ConfigName(std::string_view job) { return StrCat(job, "-job"); }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "base/document.h"
 #include "client/manifests.h"
 #include "master/spec.h"
@@ -26,6 +27,10 @@ struct ElasticSettings {
   std::string service_account;             // of the master; "": the namespace's default
   std::string image_pull_policy;
 };
+
+// The paths of the spec as pods find them: on this machine those of the folder that this process runs in,
+// elsewhere those of the storage. InvalidArgument: what is to be written lies outside the storage.
+absl::Status ResolvePaths(ElasticSettings& settings);
 
 // "mnist-master", "mnist-job", "mnist-token".
 std::string MasterName(std::string_view job);

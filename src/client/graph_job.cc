@@ -1,10 +1,13 @@
 #include "client/graph_job.h"
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "base/access.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -63,6 +66,33 @@ absl::Status CheckWorkers(const std::vector<graph::Graph>& graphs, const Workers
                                              most));
   }
   return absl::OkStatus();
+}
+
+void ResolveSources(graph::Program& program) {
+  for (graph::Block& block : program.blocks) {
+    for (graph::Op& op : block.ops) {
+      if (op.type != "read") continue;
+      graph::Strings sources = op.StringList("sources");
+      for (std::string& source : sources) source = AbsolutePaths(source);
+      op.attrs["sources"] = std::move(sources);
+    }
+  }
+}
+
+// What trainers read is named from the folder that this process runs in, wherever a pod does.
+void ResolveSources(std::vector<graph::Graph>& graphs) {
+  std::map<const graph::Origin*, std::shared_ptr<const graph::Origin>> resolved;
+  for (graph::Graph& graph : graphs) {
+    ResolveSources(graph.main);
+    if (graph.origin == nullptr) continue;
+    std::shared_ptr<const graph::Origin>& origin = resolved[graph.origin.get()];
+    if (origin == nullptr) {
+      graph::Origin changed = *graph.origin;
+      ResolveSources(changed.programs.main);
+      origin = std::make_shared<const graph::Origin>(std::move(changed));
+    }
+    graph.origin = origin;
+  }
 }
 
 }  // namespace
@@ -169,6 +199,7 @@ absl::StatusOr<Workers*> GraphJob::AddWorkers(std::vector<graph::Graph> graphs,
   if (group != nullptr)
     return absl::FailedPreconditionError(StrCat("job ", name_, " has its ", Name(role), "s already"));
   for (graph::Graph& graph : graphs) graph.resource = resource;
+  ResolveSources(graphs);
   GroupSettings settings{.role = role,
                          .replicas = static_cast<int>(graphs.size()),
                          .resource = resource,

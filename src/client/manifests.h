@@ -35,6 +35,7 @@ struct PodSettings {
   std::string image;
   std::string program = "trainyard";  // how the image calls it
   Storage storage;
+  bool sees_client = false;  // pods are processes of this machine: they find its files by their own paths
 };
 
 // Checked and brought into the form that Kubernetes writes: "1", "0.5" or "500m", "512Mi". Empty: nothing is

@@ -1,5 +1,7 @@
 #include "client/storage.h"
 
+#include <filesystem>
+
 #include "base/text.h"
 #include "kube/names.h"
 
@@ -42,6 +44,18 @@ std::string Print(const Storage& storage) {
 std::string MountPath(const Storage& storage) {
   const auto* folder = std::get_if<SharedFolder>(&storage);
   return folder != nullptr ? folder->path : std::string(kClaimMount);
+}
+
+absl::StatusOr<std::string> PathInStorage(const Storage& storage, std::string_view what,
+                                          std::string_view path) {
+  const std::string root = MountPath(storage);
+  std::string found = (std::filesystem::path(root) / path).lexically_normal().string();
+  if (found.size() > 1 && found.ends_with('/')) found.pop_back();
+  if (found == root || found.starts_with(root + "/")) return found;
+  return absl::InvalidArgumentError(
+      StrCat(what, " ", Shortened(Escaped(path), 200), " is outside the storage ", root,
+             ", and would be lost with the pod that writes it: give a path below ", root,
+             ", or a relative one, which begins there"));
 }
 
 Document VolumeOf(const Storage& storage) {

@@ -1,5 +1,5 @@
-// Where a graph job keeps what must outlive its pods: checkpoints, and the store if it has one of its own.
-// Pure.
+// Where a graph job or an elastic job keeps what must outlive its pods: checkpoints, and the store if it has
+// one of its own. Pure.
 #pragma once
 
 #include <string>
@@ -29,6 +29,10 @@ std::string Print(const Storage& storage);
 
 // Where containers see it: a folder at its own path, so that paths in the store mean the same everywhere.
 std::string MountPath(const Storage& storage);
+// Where pods find a path of the job's own: a relative one lies below the storage. InvalidArgument: it lies
+// outside, where what a pod writes goes with the pod; `what` names the path.
+absl::StatusOr<std::string> PathInStorage(const Storage& storage, std::string_view what,
+                                          std::string_view path);
 // A volume called `storage`, for a pod's `volumes`, and its mount.
 Document VolumeOf(const Storage& storage);
 Document MountOf(const Storage& storage);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "base/text.h"
 
 namespace trainyard::client {
 namespace {
@@ -32,6 +33,20 @@ TEST(Storage, IsSeenAtItsOwnPathIfItHasOne) {
   EXPECT_EQ(PrintJson(VolumeOf(VolumeClaim{"data"})),
             R"({"name":"storage","persistentVolumeClaim":{"claimName":"data"}})");
   EXPECT_EQ(StringAt(MountOf(VolumeClaim{"data"}), {"mountPath"}), MountPath(VolumeClaim{"data"}));
+}
+
+TEST(Storage, HasRelativePathsBelowItAndRefusesThoseOutside) {
+  const Storage folder = SharedFolder{"/mnt/yard"};
+  EXPECT_EQ(*PathInStorage(folder, "--output", "out/"), "/mnt/yard/out");
+  EXPECT_EQ(*PathInStorage(folder, "--output", "./a/../b"), "/mnt/yard/b");
+  EXPECT_EQ(*PathInStorage(folder, "--output", "/mnt/yard/out"), "/mnt/yard/out");
+  EXPECT_EQ(*PathInStorage(VolumeClaim{"data"}, "--output", "out"), MountPath(VolumeClaim{"data"}) + "/out");
+  for (const char* path : {"/home/ada/out", "/mnt/yards", "../out", "/mnt/yard/../out", "/"}) {
+    const auto refused = PathInStorage(folder, "--output", path);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << path;
+    EXPECT_THAT(Message(refused.status()), HasSubstr("is outside the storage /mnt/yard, ")) << path;
+    EXPECT_THAT(Message(refused.status()), HasSubstr(StrCat("--output ", path, " "))) << path;
+  }
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ namespace trainyard::kube {
 // their pods.
 inline constexpr std::string_view kStorageAnnotation = "trainyard.dev/storage";
 
+// What nodeInfo.containerRuntimeVersion of a node begins with whose pods are processes of its machine.
+inline constexpr std::string_view kProcessRuntime = "trainyard://";
+
 struct Taint {
   SharedText key;
   SharedText value;

@@ -311,7 +311,9 @@ void ElasticMaster::DoWhatIsDue() {
     if (IsDueByTime()) WantEvaluation();
     const bool over = phase_ == Phase::kComplete || phase_ == Phase::kFailed;
     const bool alone = sessions_.empty() && (shards_ == nullptr || shards_->NobodyIsHere());
-    if (over && (alone || now - over_since_ >= kFarewell)) {
+    const bool none_to_come =
+        alone && std::ranges::all_of(live_pods_, [](const auto& role) { return role.second == 0; });
+    if (over && (none_to_come || now - over_since_ >= kFarewell)) {
       ended_ = true;
       changed_.SignalAll();
       return;
@@ -327,6 +329,12 @@ void ElasticMaster::DoWhatIsDue() {
   if (shards_ != nullptr) shards_->Tend();
 }
 
+// Tasks that have failed on others are kept for it, and it does not ask for them.
+bool ElasticMaster::HoldsUpOthers(tasks::WorkerIndex worker) const {
+  return model_ready_ && !waiting_.empty() && queue().HasFor(worker) &&
+         std::ranges::none_of(waiting_, [&](const auto& waiting) { return waiting.second == worker; });
+}
+
 // A worker that lives and makes no progress is no better than one that is gone.
 void ElasticMaster::EndHungTasks() {
   if (spec_.task_timeout <= absl::ZeroDuration()) return;
@@ -334,13 +342,13 @@ void ElasticMaster::EndHungTasks() {
   for (auto& [index, worker] : workers_) {
     if (worker.session == nullptr || now - worker.active < spec_.task_timeout) continue;
     const std::vector<tasks::Task> tasks = queue().TasksOf(index);
-    if (tasks.empty()) continue;
+    if (tasks.empty() && !HoldsUpOthers(index)) continue;
+    const std::string what = tasks.empty() ? "what has failed on others" : tasks::Describe(tasks.front());
     log::Warn("a worker makes no progress, and its stream is ended",
-              {{"worker", index}, {"pod", worker.pod}, {"records", tasks::Describe(tasks.front())}});
+              {{"worker", index}, {"pod", worker.pod}, {"records", what}});
     worker.active = now;
-    worker.session->Close(
-        absl::FailedPreconditionError(StrCat("no progress with ", tasks::Describe(tasks.front()), " for ",
-                                             absl::FormatDuration(spec_.task_timeout))));
+    worker.session->Close(absl::FailedPreconditionError(
+        StrCat("no progress with ", what, " for ", absl::FormatDuration(spec_.task_timeout))));
   }
 }
 
@@ -436,6 +444,11 @@ void ElasticMaster::Stop() {
   outcome_ = absl::UnavailableError("the master was stopped");
   ended_ = true;
   changed_.SignalAll();
+}
+
+void ElasticMaster::ExpectPods(const std::string& role, int live) {
+  const MutexLock lock(mu_);
+  live_pods_[role] = live;
 }
 
 absl::StatusOr<std::unique_ptr<Master>> Master::Start(kv::Store& store, MasterOptions options) {

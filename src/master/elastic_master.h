@@ -41,6 +41,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   std::vector<int> GetPservers() override;
   void LetGo(std::vector<tasks::WorkerIndex> workers) override;
   void Fail(const std::string& reason) override;
+  void ExpectPods(const std::string& role, int live) override;
 
   // ---- SessionHandler
   void OnMessage(const std::shared_ptr<Session>& session, ps::Unpacked message) override;
@@ -96,6 +97,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   void RunClock();
   void DoWhatIsDue() TY_EXCLUDES(mu_);
   void EndHungTasks() TY_REQUIRES(mu_);
+  bool HoldsUpOthers(tasks::WorkerIndex worker) const TY_REQUIRES(mu_);
   void WriteCheckpoint(bool last) TY_EXCLUDES(mu_);
   void TakeCheckpoint(ModelPlace& place, bool last) TY_EXCLUDES(mu_);
   void FinishCheckpoint(ElasticCheckpoint& checkpoint, absl::Status saved, bool last) TY_EXCLUDES(mu_);
@@ -115,7 +117,6 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   // Tasks for those who wait, as far as there are any.
   void Serve() TY_REQUIRES(mu_);
   void TakesPart(tasks::WorkerIndex worker, std::int64_t records) TY_REQUIRES(mu_);
-  bool HasSomethingToGive() const TY_REQUIRES(mu_);
   bool Give(const Call& call, tasks::WorkerIndex worker) TY_REQUIRES(mu_);
   void Tell(const Call& call, wire::Given::Verdict verdict, const std::string& reason = "") TY_REQUIRES(mu_);
 
@@ -162,7 +163,8 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   Phase phase_ TY_GUARDED_BY(mu_) = Phase::kStarting;
   std::string reason_ TY_GUARDED_BY(mu_);
   bool stopping_ TY_GUARDED_BY(mu_) = false;
-  SteadyTime over_since_ TY_GUARDED_BY(mu_);  // when the job was complete or had failed
+  std::map<std::string, int> live_pods_ TY_GUARDED_BY(mu_);  // by role
+  SteadyTime over_since_ TY_GUARDED_BY(mu_);                 // when the job was complete or had failed
   bool ended_ TY_GUARDED_BY(mu_) = false;
   absl::Status outcome_ TY_GUARDED_BY(mu_);
 

@@ -119,6 +119,10 @@ tasks::WorkerIndex ElasticMaster::FreeIndex() const {
 void ElasticMaster::OnHello(const Call& call, const wire::Hello& hello) {
   if (hello.worker() < -1 || hello.worker() > kMostIndex || hello.incarnation() <= 0)
     return call.session->Close(absl::InvalidArgumentError("a hello of nobody that could be"));
+  // One that comes late prepares nothing for a job that is over.
+  if (phase_ == Phase::kFailed)
+    return call.session->Close(absl::FailedPreconditionError(StrCat("the job has failed: ", reason_)));
+  if (phase_ == Phase::kComplete) return call.session->Close(absl::OutOfRangeError("the job is over"));
   const tasks::WorkerIndex index = hello.worker() < 0 ? FreeIndex() : hello.worker();
   Worker& worker = workers_[index];
   if (worker.incarnation != hello.incarnation()) {
@@ -234,16 +238,6 @@ void ElasticMaster::Tell(const Call& call, wire::Given::Verdict verdict, const s
   log_->WhenDurable([call, answer = std::move(answer)] { call.Reply(answer); });
 }
 
-bool ElasticMaster::HasSomethingToGive() const {
-  for (const tasks::Kind kind :
-       {tasks::Kind::kEvaluation, tasks::Kind::kTraining, tasks::Kind::kPrediction}) {
-    const tasks::Stream* const stream = queue().Find(kind);
-    if (stream == nullptr || stream->IsDrained()) continue;
-    if (stream->waiting() > 0 || queue().CountLeased(kind) == 0 || stream->options().overlap) return true;
-  }
-  return false;
-}
-
 // False: there is nothing to be told yet.
 bool ElasticMaster::Give(const Call& call, tasks::WorkerIndex worker) {
   if (phase_ == Phase::kFailed) {
@@ -259,7 +253,7 @@ bool ElasticMaster::Give(const Call& call, tasks::WorkerIndex worker) {
     return true;
   }
   if (!model_ready_ && spec_.kind == JobKind::kTrain) return false;
-  if (!HasSomethingToGive()) return false;  // nothing is stored for nothing
+  if (!queue().HasFor(worker)) return false;  // nothing is stored for nothing
   const tasks::Answer leased = Do(tasks::Lease{worker});
   if (given_back_) {
     log::Info("what a lost worker had is taken over",

@@ -109,6 +109,9 @@ class Master {
   virtual std::vector<int> GetPservers() = 0;
   // Workers with these indexes are to end when they are next heard of.
   virtual void LetGo(std::vector<tasks::WorkerIndex> workers) = 0;
+  // How many pods of a role have been launched and have not ended. When the job is over, the master stays for
+  // a moment for those that have not come yet, and tells them.
+  virtual void ExpectPods(const std::string& role, int live) = 0;
   // The job cannot go on: why.
   virtual void Fail(const std::string& reason) = 0;
 };

@@ -139,6 +139,18 @@ TEST(Master, FailsWithTheRecordsThatCannotBeRead) {
   EXPECT_THAT(std::string(ended.message()), HasSubstr("data.csv: line 401"));
 }
 
+TEST(Master, TellsAWorkerThatComesWhenTheJobHasFailedAndStaysUntilItsPodHasEnded) {
+  TestElasticJob job({});
+  job.Start();
+  job.master().ExpectPods("worker", 1);
+  job.master().Fail("it cannot be done");
+  const absl::Status told = WorkerThread(job.Worker(0)).Join();
+  EXPECT_TRUE(absl::IsFailedPrecondition(told)) << told;
+  EXPECT_EQ(told.message(), "the job has failed: it cannot be done");
+  job.master().ExpectPods("worker", 0);
+  EXPECT_EQ(job.master().Wait().message(), "it cannot be done");
+}
+
 // A worker that the test plays itself, one call at a time.
 class Played {
  public:

@@ -242,10 +242,15 @@ absl::Status ValidateLearning(const JobSpec& spec) {
   if (spec.grads_to_wait < 1) return Bad("--grads-to-wait must be at least 1, and is ", spec.grads_to_wait);
   if (spec.async && spec.grads_to_wait != 1)
     return Bad("--async uses each gradient when it comes: leave --grads-to-wait out");
+  if (spec.async && spec.staleness != 0)
+    return Bad("--async uses each gradient however old it is: leave --staleness out, or --async");
   if (spec.staleness < 0) return Bad("--staleness must not be below 0, and is ", spec.staleness);
   if (spec.modulate_rate && !spec.async)
     return Bad("--modulate-rate is for --async: in sync no gradient is far behind");
   if (spec.pull_every < 1) return Bad("--pull-every must be at least 1, and is ", spec.pull_every);
+  if (spec.pserver_pod != PodSpec() && spec.pservers == 0)
+    return Bad(
+        "--pserver-cpu, --pserver-memory and --pserver-priority are for --pservers: give both, or none");
   if (spec.pull_every > 1 && !spec.async) return Bad("--pull-every is for --async");
   return absl::OkStatus();
 }

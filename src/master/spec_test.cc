@@ -68,6 +68,12 @@ TEST(Validate, SaysWhatToGiveInstead) {
                 s.validation_data = {"x"};
               }),
               HasSubstr("leave --validation-data out"));
+  EXPECT_THAT(why([](JobSpec& s) {
+                s.async = true;
+                s.staleness = 3;
+              }),
+              HasSubstr("leave --staleness out"));
+  EXPECT_THAT(why([](JobSpec& s) { s.pserver_pod.cpu = "1"; }), HasSubstr("are for --pservers"));
   EXPECT_THAT(why([](JobSpec& s) { s.shuffle = "all"; }), HasSubstr("none, tasks or records"));
 }
 

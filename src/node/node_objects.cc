@@ -11,6 +11,7 @@
 #include "apiserver/discovery.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "kube/node.h"
 #include "kube/rfc3339.h"
 
 namespace trainyard::node {
@@ -82,7 +83,7 @@ Object Status(const NodeConfig& config, const MachineFacts& facts, std::string_v
                                     {"bootID", facts.boot_id},
                                     {"kernelVersion", facts.kernel},
                                     {"osImage", facts.os_image},
-                                    {"containerRuntimeVersion", StrCat("trainyard://", release)},
+                                    {"containerRuntimeVersion", StrCat(kube::kProcessRuntime, release)},
                                     {"kubeletVersion", KubeletVersion(release)},
                                     {"kubeProxyVersion", KubeletVersion(release)},
                                     {"operatingSystem", "linux"},

@@ -13,7 +13,8 @@
 namespace trainyard::tasks {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersionWithoutFailed = 1;  // which checkpoints of earlier releases have
 constexpr int kBitsOfByte = 7;
 
 class Writer {
@@ -188,6 +189,10 @@ void Walk(A& a, Metric& v) {
   WalkAll(a, v.name, v.value);
 }
 template <typename A>
+void Walk(A& a, Queue::FailedRange& v) {
+  WalkAll(a, v.kind, v.epoch, v.end, v.workers);
+}
+template <typename A>
 void Walk(A& a, Queue::State& v) {
   WalkAll(a, v.options.most_failures, v.next_id);
   for (auto& stream : v.streams) Walk(a, stream);
@@ -283,6 +288,7 @@ std::string Encode(const Queue::State& state) {
   Writer writer(out);
   writer.Number(kVersion);
   Walk(writer, const_cast<Queue::State&>(state));
+  Walk(writer, const_cast<Queue::State&>(state).failed);
   return out;
 }
 
@@ -290,12 +296,13 @@ absl::StatusOr<Queue::State> DecodeState(std::string_view bytes) {
   Reader reader(bytes);
   std::uint64_t version = 0;
   reader.Number(version);
-  if (reader.ok() && version != kVersion) {
+  if (reader.ok() && version != kVersion && version != kVersionWithoutFailed) {
     return absl::DataLossError(
         StrCat("the state of the task queue is of version ", version, ", and ", kVersion, " can be read"));
   }
   Queue::State state;
   Walk(reader, state);
+  if (version != kVersionWithoutFailed) Walk(reader, state.failed);
   for (const auto& stream : state.streams) {
     if (stream && !IsSound(stream->options)) reader.Break();
   }

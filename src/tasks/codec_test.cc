@@ -25,9 +25,18 @@ TEST(QueueCodec, RefusesAStateThatIsCut) {
 
 TEST(QueueCodec, RefusesAnotherVersion) {
   std::string bytes = Encode(SomeState());
-  bytes[0] = 2;
+  bytes[0] = 3;
   EXPECT_EQ(DecodeState(bytes).status().message(),
-            "the state of the task queue is of version 2, and 1 can be read");
+            "the state of the task queue is of version 3, and 2 can be read");
+}
+
+TEST(QueueCodec, ReadsAStateOfBeforeItKnewOnWhomRangesFailed) {
+  Queue::State state = SomeState();
+  state.failed.clear();
+  std::string bytes = Encode(state);
+  bytes[0] = 1;
+  bytes.pop_back();  // the empty list
+  EXPECT_EQ(*DecodeState(bytes), state);
 }
 
 RC_GTEST_PROP(QueueCodec, SurvivesAnyBytes, ()) {

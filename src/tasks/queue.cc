@@ -12,6 +12,10 @@ namespace {
 constexpr Kind kOrder[] = {Kind::kEvaluation, Kind::kTraining, Kind::kPrediction};
 constexpr std::size_t kMostErrorBytes = 2000;
 
+bool Contains(const std::vector<WorkerIndex>& workers, WorkerIndex worker) {
+  return std::ranges::find(workers, worker) != workers.end();
+}
+
 }  // namespace
 
 Queue::Queue(const State& state)
@@ -23,6 +27,7 @@ Queue::Queue(const State& state)
   for (int kind = 0; kind < kKinds; ++kind) {
     if (state.streams[kind]) streams_[kind].emplace(*state.streams[kind]);
   }
+  for (const FailedRange& range : state.failed) failed_[{range.kind, range.epoch, range.end}] = range.workers;
   for (const auto& [worker, incarnation] : state.workers) workers_[worker].incarnation = incarnation;
   for (const Leased& leased : state.leased) {
     const Task& task = leased.task;
@@ -49,6 +54,8 @@ Queue::State Queue::Save() const {
     if (worker != kNobody) state.workers.emplace_back(worker, known.incarnation);
   }
   std::ranges::sort(state.workers);
+  for (const auto& [key, workers] : failed_)
+    state.failed.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), workers});
   return state;
 }
 
@@ -58,6 +65,7 @@ Answer Queue::Apply(const Command& command) {
 
 Answer Queue::Do(const Begin& begin) {
   TY_CHECK(IsOver(begin.kind), "a stream begins when the one before is over");
+  ForgetFailures(begin.kind);
   streams_[static_cast<int>(begin.kind)].emplace(begin.options);
   if (begin.kind == Kind::kEvaluation) {
     evaluated_version_ = begin.version;
@@ -68,6 +76,7 @@ Answer Queue::Do(const Begin& begin) {
 
 Answer Queue::Do(const Stop& stop) {
   if (auto& stream = streams_[static_cast<int>(stop.kind)]) stream->Stop();
+  ForgetFailures(stop.kind);
   return {};
 }
 
@@ -88,7 +97,8 @@ Answer Queue::Do(const Lease& lease) {
   if (!failure_.empty()) return {.verdict = Verdict::kFailed};
   for (const Kind kind : kOrder) {
     if (!streams_[static_cast<int>(kind)]) continue;
-    const std::optional<Piece> piece = StreamOf(kind).Take(CountLeased(kind) > 0);
+    const std::optional<Piece> piece =
+        StreamOf(kind).Take(CountLeased(kind) > 0, AdmitFor(lease.worker, kind));
     if (!piece) continue;
     const TaskId id = next_id_++;
     const Lessee entry{.begin = piece->records.begin,
@@ -113,6 +123,7 @@ Answer Queue::Do(const Advance& advance) {
   StreamOf(entry.kind).Count(entry.epoch, until - entry.begin);
   answer.done = until == entry.end();
   if (answer.done) {
+    if (entry.failures > 0) failed_.erase({entry.kind, entry.epoch, entry.end()});
     Erase(advance.task, Lessee(entry));
   } else {
     entry.size -= static_cast<std::uint32_t>(until - entry.begin);
@@ -165,6 +176,7 @@ Answer Queue::Do(const Fail& fail) {
   if (entry == nullptr) return {.verdict = Verdict::kUnknown};
   Answer answer{.task = TaskOf(fail.task, *entry)};
   ++entry->failures;
+  failed_[{entry->kind, entry->epoch, entry->end()}].push_back(fail.worker);
   if (entry->failures >= options_.most_failures && failure_.empty()) {
     failure_ =
         StrCat(Describe(answer.task), " failed ", entry->failures, entry->failures == 1 ? " time" : " times",
@@ -183,6 +195,28 @@ Answer Queue::Do(const Recall&) {
   for (const TaskId id : ids) GiveBack(id, Lessee(*leased_.Find(id)));
   workers_.clear();
   return {};
+}
+
+Stream::Admit Queue::AdmitFor(WorkerIndex worker, Kind kind) const {
+  return [this, worker, kind](const Piece& piece) {
+    if (piece.failures == 0) return true;
+    const auto found = failed_.find({kind, piece.epoch, piece.records.end});
+    if (found == failed_.end() || !Contains(found->second, worker)) return true;
+    return std::ranges::all_of(workers_, [&](const auto& known) {
+      return known.first == kNobody || Contains(found->second, known.first);
+    });
+  };
+}
+
+bool Queue::HasFor(WorkerIndex worker) const {
+  return failure_.empty() && std::ranges::any_of(kOrder, [&](Kind kind) {
+           const Stream* const stream = Find(kind);
+           return stream != nullptr && stream->Has(CountLeased(kind) > 0, AdmitFor(worker, kind));
+         });
+}
+
+void Queue::ForgetFailures(Kind kind) {
+  std::erase_if(failed_, [&](const auto& range) { return std::get<0>(range.first) == kind; });
 }
 
 const Stream* Queue::Find(Kind kind) const {

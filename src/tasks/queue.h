@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -53,7 +54,8 @@ struct Leave {
   WorkerIndex worker = 0;
   bool operator==(const Leave&) const = default;
 };
-// A worker wants something to do: evaluation comes first, then what was given back, then the next range.
+// A worker wants something to do: evaluation comes first, then what was given back, then the next range. What
+// has failed on it is for others, as long as there is a worker that it has not failed on.
 struct Lease {
   WorkerIndex worker = 0;
   bool operator==(const Lease&) const = default;
@@ -136,6 +138,14 @@ class Queue {
     WorkerIndex worker = kNobody;
     bool operator==(const Leased&) const = default;
   };
+  // A range that has failed and is not done yet, and on whom.
+  struct FailedRange {
+    Kind kind = Kind::kTraining;
+    std::int64_t epoch = 0;
+    std::int64_t end = 0;  // which stays when its first records are done
+    std::vector<WorkerIndex> workers;
+    bool operator==(const FailedRange&) const = default;
+  };
   struct State {
     QueueOptions options;
     TaskId next_id = 1;
@@ -145,6 +155,7 @@ class Queue {
     std::vector<Leased> leased;                                 // by id
     std::vector<std::pair<WorkerIndex, std::int64_t>> workers;  // with their incarnation, by index
     std::string failure;
+    std::vector<FailedRange> failed;  // by kind, epoch and end
     bool operator==(const State&) const = default;
   };
 
@@ -175,6 +186,8 @@ class Queue {
   std::vector<Task> TasksOf(WorkerIndex worker) const;
   bool HasTasks(WorkerIndex worker) const;
   std::optional<std::int64_t> IncarnationOf(WorkerIndex worker) const;
+  // Whether a Lease of it would give a task.
+  bool HasFor(WorkerIndex worker) const;
 
  private:
   struct Worker {
@@ -195,6 +208,10 @@ class Queue {
   Answer Do(const Fail& fail);
   Answer Do(const Recall& recall);
 
+  using RangeKey = std::tuple<Kind, std::int64_t, std::int64_t>;  // kind, epoch, end
+  // Whether the worker may have what was given back.
+  Stream::Admit AdmitFor(WorkerIndex worker, Kind kind) const;
+  void ForgetFailures(Kind kind);
   Stream& StreamOf(Kind kind) { return *streams_[static_cast<int>(kind)]; }
   Task TaskOf(TaskId id, const Lessee& entry) const;
   // Null: none of that number, or another's.
@@ -215,6 +232,7 @@ class Queue {
   std::int64_t leased_of_kind_[kKinds] = {};
   absl::flat_hash_map<WorkerIndex, Worker> workers_;  // and kNobody
   std::string failure_;
+  std::map<RangeKey, std::vector<WorkerIndex>> failed_;  // on whom
 };
 
 }  // namespace trainyard::tasks

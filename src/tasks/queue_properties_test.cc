@@ -89,7 +89,11 @@ RC_GTEST_PROP(Queue, DoesWhatAPlainOneDoesAndIsTheSameFromStorage, ()) {
   for (int i = 0; i < length; ++i) {
     const Command command = AnyCommand(queue);
     Append(command, log);
-    RC_ASSERT(queue.Apply(command) == plain.Apply(command));
+    const auto* const lease = std::get_if<Lease>(&command);
+    const bool has = lease != nullptr && queue.HasFor(lease->worker);
+    const Answer answer = queue.Apply(command);
+    RC_ASSERT(answer == plain.Apply(command));
+    if (lease != nullptr) RC_ASSERT(has == (answer.verdict == Verdict::kTask));
     RC_ASSERT(queue.failure().empty() != plain.failed());
     for (const Kind kind : {Kind::kTraining, Kind::kEvaluation, Kind::kPrediction}) {
       RC_ASSERT(queue.IsOver(kind) == plain.IsOver(kind));

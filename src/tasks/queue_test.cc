@@ -73,6 +73,37 @@ TEST(Queue, GivesBackWhatAnEarlierIncarnationHad) {
   EXPECT_FALSE(queue.FindTask(id).has_value());
 }
 
+TEST(Queue, TriesWhatHasFailedOnOtherWorkersAsLongAsThereAreSome) {
+  Queue queue = Training({.records = 8, .records_per_task = 4}, 9);
+  for (const WorkerIndex worker : {0, 1, 2}) queue.Apply(Join{worker, 1});
+  queue.Apply(Fail{0, queue.Apply(Lease{0}).task.id, "no"});
+  EXPECT_EQ(queue.Apply(Lease{0}).task.records, (Range{4, 8})) << "another range, not the same one again";
+  EXPECT_FALSE(queue.HasFor(0));
+  EXPECT_EQ(queue.Apply(Lease{0}).verdict, Verdict::kWait);
+  const Task second = queue.Apply(Lease{1}).task;
+  EXPECT_EQ(second.records, (Range{0, 4}));
+  queue.Apply(Fail{1, second.id, "no"});
+  EXPECT_FALSE(queue.HasFor(1)) << "worker 2 has not tried it";
+  queue.Apply(Leave{2});
+  EXPECT_TRUE(queue.HasFor(0)) << "it has failed on every worker that is left";
+  EXPECT_EQ(queue.Apply(Lease{0}).task.failures, 2);
+}
+
+TEST(Queue, TriesWhatHasFailedAgainWhereThereIsOneWorkerAlone) {
+  Queue queue = Training({.records = 4, .records_per_task = 4}, 9);
+  queue.Apply(Join{0, 1});
+  queue.Apply(Fail{0, queue.Apply(Lease{0}).task.id, "no"});
+  EXPECT_EQ(queue.Apply(Lease{0}).task.records, (Range{0, 4}));
+}
+
+TEST(Queue, BeginsNoEpochWhileWhatHasFailedWaitsForOthers) {
+  Queue queue = Training({.records = 4, .records_per_task = 4, .epochs = 2}, 9);
+  queue.Apply(Join{0, 1});
+  queue.Apply(Join{1, 1});
+  queue.Apply(Fail{0, queue.Apply(Lease{0}).task.id, "no"});
+  EXPECT_EQ(queue.Apply(Lease{0}).verdict, Verdict::kWait);
+}
+
 TEST(Queue, NeverCountsALostWorkerAgainstATask) {
   Queue queue = Training({.records = 8, .records_per_task = 8}, 1);
   for (int i = 0; i < 100; ++i) {

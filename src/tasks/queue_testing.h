@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/permutation.h"
@@ -74,10 +76,12 @@ class PlainQueue {
     work.waiting = Cut(begin.options, 0);
     if (work.waiting.empty()) work.epochs_left.clear();
     if (begin.kind == Kind::kEvaluation) version_ = begin.version;
+    Forget(begin.kind);
     works_.insert_or_assign(begin.kind, std::move(work));
     return {};
   }
   Answer Do(const Stop& stop) {
+    Forget(stop.kind);
     if (!works_.contains(stop.kind)) return {};
     Work& work = works_.at(stop.kind);
     work.stopped = true;
@@ -89,11 +93,13 @@ class PlainQueue {
   Answer Do(const Join& join) {
     if (incarnations_[join.worker] != join.incarnation) GiveBackAll(join.worker);
     incarnations_[join.worker] = join.incarnation;
+    known_.insert(join.worker);
     return {};
   }
   Answer Do(const Leave& leave) {
     GiveBackAll(leave.worker);
     incarnations_.erase(leave.worker);
+    known_.erase(leave.worker);
     return {};
   }
   Answer Do(const Lease& lease) {
@@ -102,27 +108,40 @@ class PlainQueue {
     for (const Kind kind : {Kind::kEvaluation, Kind::kTraining, Kind::kPrediction}) {
       if (!works_.contains(kind)) continue;
       Work& work = works_.at(kind);
-      if (work.returned.empty() && work.waiting.empty() && !work.epochs_left.empty() &&
-          (work.options.overlap || CountLeased(kind) == 0)) {
+      const auto returned = std::ranges::find_if(
+          work.returned, [&](const Piece& piece) { return MayHave(lease.worker, kind, piece); });
+      if (returned != work.returned.end()) return Give(lease.worker, kind, work.returned, returned);
+      if (work.waiting.empty() && !work.epochs_left.empty() &&
+          (work.options.overlap || (work.returned.empty() && CountLeased(kind) == 0))) {
         work.waiting = Cut(work.options, work.epochs_left.front());
         work.epochs_left.pop_front();
       }
-      std::deque<Piece>& from = work.returned.empty() ? work.waiting : work.returned;
-      if (!from.empty()) {
-        const Piece piece = from.front();
-        from.pop_front();
-        const Task task{.id = next_id_++,
-                        .kind = kind,
-                        .epoch = piece.epoch,
-                        .records = piece.records,
-                        .version = kind == Kind::kEvaluation ? version_ : 0,
-                        .failures = piece.failures};
-        leased_[task.id] = {task, lease.worker};
-        return {.verdict = Verdict::kTask, .task = task};
-      }
-      if (!work.epochs_left.empty() || CountLeased(kind) > 0) over = false;
+      if (!work.waiting.empty()) return Give(lease.worker, kind, work.waiting, work.waiting.begin());
+      if (!work.epochs_left.empty() || !work.returned.empty() || CountLeased(kind) > 0) over = false;
     }
     return {.verdict = over ? Verdict::kOver : Verdict::kWait};
+  }
+  Answer Give(WorkerIndex worker, Kind kind, std::deque<Piece>& from, std::deque<Piece>::iterator which) {
+    const Piece piece = *which;
+    from.erase(which);
+    known_.insert(worker);
+    const Task task{.id = next_id_++,
+                    .kind = kind,
+                    .epoch = piece.epoch,
+                    .records = piece.records,
+                    .version = kind == Kind::kEvaluation ? version_ : 0,
+                    .failures = piece.failures};
+    leased_[task.id] = {task, worker};
+    return {.verdict = Verdict::kTask, .task = task};
+  }
+  // What has failed on it is for others, if there are some that it has not failed on.
+  bool MayHave(WorkerIndex worker, Kind kind, const Piece& piece) const {
+    const auto failed = failed_on_.find({kind, piece.epoch, piece.records.end});
+    if (failed == failed_on_.end() || !failed->second.contains(worker)) return true;
+    return std::ranges::all_of(known_, [&](WorkerIndex known) { return failed->second.contains(known); });
+  }
+  void Forget(Kind kind) {
+    std::erase_if(failed_on_, [&](const auto& range) { return std::get<0>(range.first) == kind; });
   }
   Answer Do(const Advance& advance) {
     if (!leased_.contains(advance.task)) return {.verdict = Verdict::kUnknown};
@@ -167,6 +186,7 @@ class PlainQueue {
     Answer answer{.task = leased_.at(fail.task).task};
     Task again = answer.task;
     ++again.failures;
+    failed_on_[{again.kind, again.epoch, again.records.end}].insert(fail.worker);
     if (again.failures >= most_failures_ && !failed_) {
       failed_ = true;
       answer.verdict = Verdict::kFailed;
@@ -179,6 +199,7 @@ class PlainQueue {
     for (const auto& [id, leased] : leased_) GiveBack(leased.task);
     leased_.clear();
     incarnations_.clear();
+    known_.clear();
     return {};
   }
 
@@ -204,6 +225,8 @@ class PlainQueue {
   std::map<Kind, Work> works_;
   std::map<TaskId, Queue::Leased> leased_;
   std::map<WorkerIndex, std::int64_t> incarnations_;
+  std::set<WorkerIndex> known_;  // that have come or have had something, and are not gone
+  std::map<std::tuple<Kind, std::int64_t, std::int64_t>, std::set<WorkerIndex>> failed_on_;
 };
 
 }  // namespace trainyard::tasks

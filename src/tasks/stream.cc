@@ -6,6 +6,11 @@
 #include "base/check.h"
 
 namespace trainyard::tasks {
+namespace {
+
+constexpr std::ptrdiff_t kMostLookedAt = 64;
+
+}  // namespace
 
 Stream::Stream(State state) : state_(std::move(state)) {
   const StreamOptions& options = state_.options;
@@ -32,15 +37,32 @@ void Stream::BeginEpoch() {
   if (state_.options.seed != 0) order_.emplace(ranges_, state_.epoch, state_.options.seed);
 }
 
-std::optional<Piece> Stream::Take(bool busy) {
-  if (!returned_.empty()) {
-    const Piece piece = returned_.front();
-    returned_.pop_front();
+std::deque<Piece>::const_iterator Stream::FindReturned(const Admit& admit) const {
+  const auto end = returned_.begin() + std::min<std::ptrdiff_t>(std::ssize(returned_), kMostLookedAt);
+  const auto found = std::find_if(returned_.begin(), end, admit);
+  return found == end ? returned_.end() : found;
+}
+
+bool Stream::HasNext(bool busy) const {
+  if (state_.stopped) return false;
+  if (state_.next < ranges_) return true;
+  // What was given back is of this epoch, even while it waits for another worker.
+  const bool unended = busy || !returned_.empty();
+  return state_.epoch + 1 < state_.options.epochs && (!unended || state_.options.overlap);
+}
+
+bool Stream::Has(bool busy, const Admit& admit) const {
+  return FindReturned(admit) != returned_.end() || HasNext(busy);
+}
+
+std::optional<Piece> Stream::Take(bool busy, const Admit& admit) {
+  if (const auto found = FindReturned(admit); found != returned_.end()) {
+    const Piece piece = *found;
+    returned_.erase(found);
     return piece;
   }
-  if (state_.stopped) return std::nullopt;
+  if (!HasNext(busy)) return std::nullopt;
   if (state_.next == ranges_) {
-    if (state_.epoch + 1 >= state_.options.epochs || (busy && !state_.options.overlap)) return std::nullopt;
     ++state_.epoch;
     state_.next = 0;
     BeginEpoch();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -47,8 +48,12 @@ class Stream {
   explicit Stream(const StreamOptions& options) : Stream(State{.options = options}) {}
   explicit Stream(State state);
 
+  // Whether the worker that asks may have a range that was given back.
+  using Admit = std::function<bool(const Piece&)>;
   // The next range. `busy`: some are being worked on, so that an epoch that must not overlap has to wait.
-  std::optional<Piece> Take(bool busy);
+  std::optional<Piece> Take(bool busy, const Admit& admit);
+  // Whether Take() would give one.
+  bool Has(bool busy, const Admit& admit) const;
   // It is given out again, first come first served; or never, if the stream was stopped.
   void GiveBack(const Piece& piece);
   // So many records of the epoch are done for good.
@@ -70,6 +75,9 @@ class Stream {
   State Save() const;
 
  private:
+  // The first one that was given back and is admitted; of many only the first are looked at.
+  std::deque<Piece>::const_iterator FindReturned(const Admit& admit) const;
+  bool HasNext(bool busy) const;
   std::int64_t CountRanges() const;
   void BeginEpoch();
 

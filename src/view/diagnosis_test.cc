@@ -80,6 +80,20 @@ TEST(ParseJob, ReadsWhatAnElasticMasterTells) {
   EXPECT_THAT(job.progress, testing::Contains(testing::Pair("accuracy", "0.9000")));
 }
 
+TEST(ParseJob, TakesTheReasonOfAnElasticJobFromItsMastersPodWhereItsProgressLacksIt) {
+  const auto ended = [](std::string_view message) {
+    return ParseJob(
+        Kind::kElastic,
+        *ParseJson(StrCat(R"({"metadata":{"name":"m-master","labels":{"trainyard.dev/elastic-job":"m"}},)",
+                          R"("status":{"phase":"Succeeded","containerStatuses":[{"state":{"terminated":)",
+                          R"({"exitCode":0,"message":")", message, R"("}}}]}})")),
+        *ParseJson(R"({"phase":"Training"})"));
+  };
+  EXPECT_EQ(ended("").state, "Complete");
+  EXPECT_EQ(ended("records [0, 8) failed").state, "Failed");
+  EXPECT_EQ(ended("records [0, 8) failed").message, "records [0, 8) failed");
+}
+
 TEST(PutInPlace, TakesTheNewestPodOfAPlaceInTheOrderOfNumbers) {
   std::vector<kube::CompactPod> pods = {Pod("a", "10", R"({"phase":"Running"})"),
                                         Pod("b", "2", R"({"phase":"Failed"})"),

@@ -138,14 +138,16 @@ void ParseElastic(const Document& progress, Job& job) {
     job.reason = "MasterFailed";
     job.message = "the master has ended before the job was done";
   }
+  const Array* const containers = ArrayAt(job.object, {"status", "containerStatuses"});
+  const bool told = containers != nullptr && !containers->empty();
   if (!job.over && phase == "Succeeded") {
-    job.state = "Complete";
-    job.over = job.succeeded = true;
+    // A master leaves the reason of a failure here too; its progress may not have been written.
+    if (told) job.message = TextAt(containers->front(), {"state", "terminated", "message"});
+    job.succeeded = job.message.empty();
+    job.state = job.succeeded ? "Complete" : "Failed";
+    job.over = true;
   }
-  if (!job.over) return;
-  if (const Array* const containers = ArrayAt(job.object, {"status", "containerStatuses"});
-      containers != nullptr && !containers->empty())
-    job.ended = TimeAt(containers->front(), {"state", "terminated", "finishedAt"});
+  if (job.over && told) job.ended = TimeAt(containers->front(), {"state", "terminated", "finishedAt"});
 }
 
 void ParseTask(Job& job) {

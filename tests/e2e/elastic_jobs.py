@@ -89,9 +89,9 @@ class ElasticCase(unittest.TestCase):
     def command(self, verb, *flags):
         return [cases.TRAINYARD, verb, "--kubeconfig", self.cluster.kubeconfig, *map(str, flags)]
 
-    def run_job(self, verb, *flags, seconds=300):
+    def run_job(self, verb, *flags, seconds=300, cwd=None):
         return subprocess.run(self.command(verb, *flags), capture_output=True, text=True, env=environment(),
-                              timeout=seconds, check=False)
+                              timeout=seconds, check=False, cwd=cwd)
 
     def run_here(self, *arguments):
         """A command that needs no cluster."""

@@ -18,6 +18,17 @@ from elastic_jobs import COUNTING_MODEL, CountingCase, ElasticCase, read_tensor,
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "mnist")
 RECORDS = 128
+FAILING_MODEL = """import numpy as np
+import trainyard as ty
+class M:
+    parameters = {'w': np.zeros(3, np.float32)}
+    def outputs(self, x): return x
+    def gradients(self, x, y):
+        raise ValueError('no such gradient')
+def model(): return M()
+def optimizer(): return ty.Sgd(rate=0.1)
+def dataset_fn(records, mode): return 1, 2
+"""
 
 
 class Training(CountingCase):
@@ -84,7 +95,7 @@ class Training(CountingCase):
         self.await_progress("measured", lambda p: p["workers"] == 2 and len(p["members"]) == 2 and
                             all(one["records"] > 0 for one in p["members"].values()), "both to have done something")
         top = self.run_job("top", "elastic/measured").stdout.splitlines()
-        self.assertEqual(top[2].split(), ["MEMBER", "STATE", "CPU", "MEMORY", "RECORDS/S", "STEP", "RESTARTS", "NODE", "AGE"])
+        self.assertEqual(top[2].split(), ["MEMBER", "STATE", "CPU", "MEMORY", "RECORDS/S", "VERSION", "RESTARTS", "NODE", "AGE"])
         rows = {line.split()[0]: line.split() for line in top[3:]}
         self.assertEqual(rows["master"][4:6], ["-", "-"])
         for member in ("worker-0", "worker-1"):
@@ -129,6 +140,58 @@ class Training(CountingCase):
         self.assertEqual(self.progress("warned")["loss"], "nan")
         self.assertNotIn("loss 0.0000", warned.stderr)
         self.assertIn("loss=nan", self.cluster.kubectl("logs", "warned-master").stdout)
+
+    def test_always_says_why_its_master_could_not_begin(self):
+        flags = self.counting("begins", 1)
+        flags[flags.index("--training-data") + 1] = self.path("nowhere.csv")
+        for _ in range(8):  # the reason and the end of the pod come by two watches
+            done = self.run_job("train", *flags)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"job begins has failed: training data: .*nowhere\.csv")
+
+    def test_writes_below_the_storage_or_not_at_all(self):
+        storage = self.path("storage")
+        flags = self.counting("stored", 1)
+        flags[flags.index("--output") + 1] = "out"
+        self.complete("train", *flags, "--storage", storage, "--checkpoint-dir", "ckpt", cwd="/")
+        self.assertTrue(os.path.exists(os.path.join(storage, "out", "w.tensor")))
+        self.assertTrue(os.listdir(os.path.join(storage, "ckpt")))
+        for flag in ("--output", "--checkpoint-dir"):
+            with self.subTest(flag=flag):
+                flags = self.counting("outside", 1, "--checkpoint-dir", "ckpt")
+                flags[flags.index("--output") + 1] = "out"
+                flags[flags.index(flag) + 1] = self.path("outside")
+                done = self.run_job("train", *flags, "--storage", storage)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("%s %s is outside the storage %s, " % (flag, self.path("outside"), storage), done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertNotIn("outside", self.cluster.kubectl("get", "pods").stdout)
+
+    def test_tries_what_fails_on_one_worker_on_the_others(self):
+        model = self.write("picky.py", FAILING_MODEL.replace("        raise", """        import os, time
+        if os.environ["TRAINYARD_WORKER_INDEX"] == "1":
+            open(%r, "w").close()
+            return 0.0, self.parameters
+        while not os.path.exists(%r):  # until the other is there
+            time.sleep(0.01)
+        raise""" % ((self.path("worker-1"),) * 2)))
+        done = self.complete("train", "--model", model, "--training-data", self.data, "--name", "picky", "--epochs", 3,
+                             "--minibatch", 4, "--minibatches-per-task", 1)
+        self.assertIn("trained %d records" % (3 * RECORDS), done.stdout)
+
+    def test_ends_the_workers_that_had_not_come_when_it_failed(self):
+        python = self.write("slow-python", "#!/bin/sh\n[ \"${TRAINYARD_WORKER_INDEX:-0}\" = 0 ] || exec sleep 1000\n"
+                                           "exec /usr/bin/python3 \"$@\"\n")
+        os.chmod(python, 0o755)
+        done = self.run_job("train", "--model", self.write("fails.py", FAILING_MODEL), "--training-data", self.data, "--name",
+                            "late", "--workers", 4, "--python", python)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("job late has failed: records", done.stderr)
+        def all_ended():
+            pods = self.cluster.get("pods", "-l", "trainyard.dev/elastic-job=late")["items"]
+            return all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in pods)
+        eventually(all_ended, "the workers that wait to end")
+        self.assertEqual(self.pids("late", "1000"), {})
 
     def test_says_why_a_worker_cannot_run(self):
         done = self.run_job("train", *self.counting("crashes", 1), "--worker-restarts", 2, "--env", "GRPC_POLL_STRATEGY=none")
@@ -196,6 +259,11 @@ class Digits(ElasticCase):
     def test_are_learnt_with_numpy(self):
         self.train_and_look("numpy_model.py", "numpy")
         self.predict("numpy_model.py", "numpy")
+        writes = self.write("writes.py", "exec(open(%r).read())\ndef write(path, outputs):\n    np.savetxt(path, outputs)\n"
+                            % os.path.join(EXAMPLES, "numpy_model.py"))
+        self.complete("predict", "--model", writes, "--init-from", self.path("numpy-ckpt"), *self.twice("--prediction-data", self.test),
+                      "--output", self.path("written", "in", "here"), "--writer", "write", "--name", "numpy-write")
+        self.assertTrue(os.listdir(self.path("written", "in", "here")))
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "SKIPPED: there is no PyTorch (python3-torch)")
     def test_are_learnt_with_pytorch(self):
@@ -211,15 +279,11 @@ class Digits(ElasticCase):
         self.assertGreater(float(re.search(r"accuracy\w* ([0-9.]+)", done.stdout).group(1)), 0.95)
 
     def test_fail_with_what_python_says(self):
-        model = self.write("broken.py", "import numpy as np\nimport trainyard as ty\n"
-                           "class M:\n    parameters = {'w': np.zeros(3, np.float32)}\n"
-                           "    def outputs(self, x): return x\n"
-                           "    def gradients(self, x, y): raise ValueError('no such gradient')\n"
-                           "def model(): return M()\ndef optimizer(): return ty.Sgd(rate=0.1)\n"
-                           "def dataset_fn(records, mode): return 1, 2\n")
+        model = self.write("broken.py", FAILING_MODEL)
         done = self.run_job("train", "--model", model, *self.twice("--training-data", self.train), "--name", "broken")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"job broken has failed: records \[\d+, \d+\) of epoch 1 failed 3 times.*ValueError: no such gradient")
+        self.assertRegex(done.stderr, r"job broken has failed: records \[\d+, \d+\) of epoch 1 failed 3 times, "
+                                      r"the last time on worker \d: .*ValueError: no such gradient \(broken\.py, line 7\)")
 
 
 class WrongWords(ElasticCase):
@@ -230,6 +294,11 @@ class WrongWords(ElasticCase):
                 (["--training-data", data], 2, "--model is missing"),
                 (["--model", self.path("nowhere.py"), "--training-data", data], 1, "cannot read"),
                 (["--model", model, "--training-data", data], 1, "has no function model and no optimizer and no dataset_fn"),
+                (["--model", self.write("wrong.py", "import os\nos.nothing()\n"), "--training-data", data], 1,
+                 "has no attribute 'nothing' (wrong.py, line 2)"),
+                (["--model", self.write("net.py", "import trainyard as ty\ndef net(job):\n    ty.Net('n').fc(ty.Net('m').data('x', [1]), 1)\n"),
+                  "--training-data", data], 1, "(net.py, line 3)"),
+                (["--model", self.write("cut.py", "def net(job:\n"), "--training-data", data], 1, "(cut.py, line 1)"),
                 (["--model", data, "--training-data", data], 1, "these bytes are no program"),
                 (["--model", model, "--training-data", data, "--workers", "x"], 2, "--workers: 'x' is no whole number"),
                 (["--model", model, "--training-data", data, "--env", "x"], 2, "--env must be NAME=VALUE"),
@@ -250,6 +319,8 @@ class WrongWords(ElasticCase):
                              (["--minibatch", "0"], "--minibatch must be at least 1, and is 0"),
                              (["--grads-to-wait", "0"], "--grads-to-wait must be at least 1"),
                              (["--async", "--grads-to-wait", "2"], "--async uses each gradient"),
+                             (["--async", "--staleness", "3"], "leave --staleness out"),
+                             (["--pserver-cpu", "1"], "are for --pservers"),
                              (["--modulate-rate"], "--modulate-rate is for --async"),
                              (["--evaluation-steps", "3"], "give --validation-data"),
                              (["--name", "No Such"], "cannot be a job's"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 
@@ -74,6 +75,27 @@ class GraphCommandTest(ElasticCase):
                 self.assertRegex(done.stderr, r"job %s has failed: .*step \d+.*: element \d+ of \w+ is -?(inf|nan)" % name)
                 self.assertFalse(os.path.exists(self.path(name)))
 
+    def test_reads_and_writes_in_the_folder_of_the_command_and_counts_the_steps_of_the_model(self):
+        with open(self.path("here.py"), "w") as file:
+            file.write(LINE.replace("job.training_data", '["line.csv"]').replace("net.output(loss)", "net.output(loss, every=7)"))
+        for mode in ("sync", "async"):
+            with self.subTest(mode=mode):
+                flags = ["--async"] if mode == "async" else []
+                done = self.graph("--model", "here.py", "--minibatch", 32, "--passes", 2, "--output", "here", "--name", "here-" + mode,
+                                  *flags, cwd=self.folder)
+                steps = re.search(r"the model of step (\d+) is in here", done.stderr).group(1)
+                self.assertIn("trained %s steps " % steps, done.stdout)
+                self.assertTrue(os.path.exists(self.path("here", "w.tensor")))
+
+    def test_refuses_a_net_that_reads_nothing(self):
+        with open(self.path("fed.py"), "w") as file:
+            file.write("import trainyard as ty\ndef net(job):\n    net = ty.Net('fed')\n"
+                       "    net.minimize(net.mean(net.fc(net.data('x', [1]), 1)), ty.Sgd())\n    return net\n")
+        self.assertIn("trainer-0 has no `read`", self.graph("--model", self.path("fed.py"), code=1).stderr)
+        done = self.run_job("train", "--model", self.path("fed.py"), "--training-data", self.data)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("fed.py has no read(): workers are not fed", done.stderr)
+
     def uid(self, pod):
         done = self.cluster.kubectl("get", "pod", pod, "-o", "jsonpath={.metadata.uid} {.status.phase}", check=False)
         uid, _, phase = done.stdout.partition(" ")
@@ -137,6 +159,8 @@ class GraphCommandTest(ElasticCase):
                                   (["graph", *self.net("--trainer-cpu", "many")], "--trainer-cpu", 2),
                                   (["graph", *self.net("--min-trainers", 3)], "must be around the 2", 2),
                                   (["graph", *self.net("--output", "x", "--detach")], "trainyard graph save", 2),
+                                  (["graph", *self.net("--output", "x", "--storage", "claim:yard")],
+                                   "--output is written on this machine, which does not see the storage claim:yard", 2),
                                   (["graph", *self.net("--name", "a b")], "--name", 2),
                                   (["graph", "--model", "/nowhere.py"], "/nowhere.py", 1),
                                   (["graph", "--model", functions], "has no function net(job)", 1),

@@ -95,6 +95,15 @@ class Life(ScriptCase):
         eventually(lambda: "plain" not in self.cluster.kubectl("get", "pods,configmaps,secrets,services").stdout,
                    "all of it to be gone")
 
+    def test_runs_the_script_of_its_own_folder_where_the_image_is_only_a_name(self):
+        flags = self.script("named")
+        flags[flags.index("--image") + 1] = "registry.example/train"
+        done = self.complete(*flags, cwd=self.image)
+        self.assertIn("hello from worker-0-1", done.stdout)
+        done = self.launch(*flags, cwd=self.folder)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("there is no exec.py in " + self.folder, done.stderr)
+
     def test_exits_with_what_a_script_that_fails_says(self):
         done = self.launch(*self.script("fails", "--max-restarts", 1, what="fail"))
         self.assertEqual(done.returncode, 1)

@@ -43,9 +43,9 @@ class LaunchCase(unittest.TestCase):
     def command(self, *flags):
         return [cases.TRAINYARD, "launch", "--home", self.cluster.home, *map(str, flags)]
 
-    def launch(self, *flags, seconds=300):
+    def launch(self, *flags, seconds=300, cwd=None):
         return subprocess.run(self.command(*flags), capture_output=True, text=True, env=environment(), timeout=seconds,
-                              check=False)
+                              check=False, cwd=cwd)
 
     def complete(self, *flags, **kwargs):
         """Runs it, and fails with all that it said unless the task succeeds."""

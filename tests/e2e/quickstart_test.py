@@ -40,6 +40,18 @@ class QuickstartTest(unittest.TestCase):
         self.assertEqual(processes.with_argument(self.folder), {})
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_builds_what_the_tour_and_the_benchmarks_build_with_the_tests_left_out(self):
+        def commands(tests):
+            subprocess.run(["cmake", "--preset", "release", "-B", self.folder, "-DTRAINYARD_TESTS=" + tests], cwd=ROOT, env=self.env,
+                           capture_output=True, check=True)
+            listed = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "trainyard", "trainyard_python"], env=self.env,
+                                    capture_output=True, text=True, check=True)
+            return sorted(listed.stdout.splitlines())
+        self.assertEqual(commands("OFF"), commands("ON"), "a change of this setting would build the program again")
+        for script in ("tour", "quickstart"):
+            with open(os.path.join(ROOT, "scripts", script), encoding="utf-8") as file:
+                self.assertIn("\ncmake --build --preset release --target trainyard trainyard_python\n", file.read())
+
     def test_refuses_what_it_does_not_know(self):
         for flags in (("--kep",), ("--keep", "more")):
             done = self.quickstart(*flags)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 
 from trainyard._native import Error
+from trainyard.elastic.backend import check_optimizer
 from trainyard.elastic.job import Job
-from trainyard.elastic.model import check_functions, load_model
+from trainyard.elastic.model import MODULE, check_functions, described, load_model
 from trainyard.elastic.readers import count_records
 
 
@@ -19,6 +21,8 @@ def compile_model(path: str, folder: str) -> None:
     module = load_model(path)
     if not hasattr(module, "net"):
         check_functions(module, job)
+        if job.kind == "train":
+            check_optimizer(module, job)
         if job.data_reader:
             counts = count_records(module, job)
             with open(os.path.join(folder, "records.json"), "w", encoding="utf-8") as file:
@@ -42,17 +46,15 @@ def main(arguments: list[str]) -> int:
             return 2
         from trainyard.elastic.worker import run_worker
         return run_worker(os.environ)
-    except Error as error:
+    except Exception as error:  # the user's code, outside of any task, or what is wrong with it
         sys.stdout.flush()  # what the model printed comes before, not behind
-        print(error, file=sys.stderr)
+        line = described(error, getattr(sys.modules.get(MODULE), "__file__", None) or "")
         if not arguments:  # else it is a user's command, and no worker in a pod of its own
-            tell_kubelet(str(error))
+            if not isinstance(error, Error):
+                traceback.print_exc()
+            tell_kubelet(line)
+        print(line, file=sys.stderr)
         return 1
-    except Exception as error:  # the user's code, outside of any task
-        sys.stdout.flush()
-        if not arguments:
-            tell_kubelet(f"{type(error).__name__}: {error}")
-        raise
 
 
 def tell_kubelet(message: str) -> None:

@@ -6,12 +6,14 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from types import ModuleType
 from typing import Any, Callable
 
 from trainyard._native import Error
 from trainyard.elastic.job import Job
 
+MODULE = "trainyard_model"  # what the file is called here
 REQUIRED = ("model", "optimizer", "dataset_fn")
 NEEDED_BY = {"train": (), "evaluate": ("eval_metrics_fn",), "predict": ()}
 
@@ -23,9 +25,9 @@ def load_model(path: str) -> ModuleType:
     folder = os.path.dirname(os.path.abspath(path))
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    spec = importlib.util.spec_from_file_location("trainyard_model", path)
+    spec = importlib.util.spec_from_file_location(MODULE, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["trainyard_model"] = module
+    sys.modules[MODULE] = module
     spec.loader.exec_module(module)
     return module
 
@@ -39,6 +41,27 @@ def check_functions(module: ModuleType, job: Job) -> None:
     for flag, name in (("--data-reader", job.data_reader), ("--writer", job.writer)):
         if name and not callable(getattr(module, name, None)):
             raise Error(f"{module.__file__} has no function {name}, which {flag} names")
+
+
+def described(error: BaseException, file: str) -> str:
+    """One line: what was raised and, where it came through the model, from which line of it or of a file beside it."""
+    line = in_one_line(error)
+    folder = os.path.dirname(os.path.abspath(file)) + os.sep
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if os.path.abspath(frame.filename).startswith(folder)]
+    if not file or not frames or isinstance(error, SyntaxError):  # which says so itself
+        return line
+    return f"{line} ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})"
+
+
+def in_one_line(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # an exception of the user's own, that cannot even say what it is
+        text = ""
+    if isinstance(error, Error):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def call(function: Callable[..., Any], *arguments: Any, job: Any) -> Any:

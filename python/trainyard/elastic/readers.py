@@ -24,7 +24,7 @@ from typing import Any
 
 from trainyard._native import Error
 from trainyard.elastic.job import Job
-from trainyard.elastic.model import call
+from trainyard.elastic.model import call, described, in_one_line
 
 KINDS = ("training", "evaluation", "prediction")
 MOST_RECORDS = 2**53  # as the master has it
@@ -91,20 +91,7 @@ class SourceReader:
             raise
         except BaseException as error:  # also SystemExit, which would end this thread and nothing else
             traceback.print_exc()
-            raise ReaderError(f"{self.source}: {what} raised {in_one_line(error)}{self._where(error)}") from error
-
-    def _where(self, error: BaseException) -> str:
-        """The last line of the model's own file that it came from."""
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._file]
-        return f" ({os.path.basename(self._file)}, line {lines[-1]})" if lines else ""
-
-
-def in_one_line(error: BaseException) -> str:
-    try:
-        text = " ".join(str(error).split())
-    except Exception:  # an exception of the user's own, that cannot even say what it is
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+            raise ReaderError(f"{self.source}: {what} raised {described(error, self._file)}") from error
 
 
 def told(failure: BaseException) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from trainyard import _native
-from trainyard.elastic.backend import to_native
+from trainyard.elastic.backend import make_optimizer, to_native
 from trainyard.elastic.job import Job
 from trainyard.elastic.model import call
 
@@ -26,14 +26,22 @@ class TorchBackend:
         self._module = module
         self._job = job
         self._model = call(module.model, job=job)
-        optimizer = module.optimizer
-        try:
-            made = call(optimizer, job=job)
-        except TypeError:  # one that wants the parameters, as those of PyTorch do
-            made = call(optimizer, self._model.parameters(), job=job)
-        self._optimizer = to_native(made)
         self._parameters = dict(self._model.named_parameters())
+        made = make_optimizer(module, job, self._model.parameters())
+        self._optimizer = to_native(made)
+        self._check_covered(made)
         self._buffers = {name: buffer for name, buffer in self._model.named_buffers() if buffer.dtype == torch.float32}
+
+    def _check_covered(self, optimizer: Any) -> None:
+        """One of PyTorch that has only some of the parameters would train the others all the same."""
+        groups = getattr(optimizer, "param_groups", None)
+        own = [name for name, one in self._parameters.items() if one.requires_grad]
+        if groups is None:
+            return
+        known = {id(one) for group in groups for one in group["params"]}
+        missing = [name for name in own if id(self._parameters[name]) not in known]
+        if missing and len(missing) < len(own):
+            raise _native.Error(f"optimizer() leaves out {', '.join(missing[:3])}: what is not to learn has requires_grad=False")
 
     def values(self) -> dict[str, np.ndarray]:
         everything = {**self._parameters, **self._buffers}

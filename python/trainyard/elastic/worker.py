@@ -12,7 +12,7 @@ from typing import Any
 from trainyard import _native
 from trainyard.elastic.backend import make_backend
 from trainyard.elastic.job import Job
-from trainyard.elastic.model import call, check_functions, load_model
+from trainyard.elastic.model import call, check_functions, described, load_model
 from trainyard.elastic.readers import Reading
 
 PATIENCE = 600.0  # seconds, with a master that is away
@@ -53,9 +53,9 @@ class Worker:
                 self._train(batch) if batch.kind == "training" else self._look(batch)
             except _native.Error:
                 raise  # the line to the master, or the master's word
-            except Exception:  # the user's code: the task has failed, with all that Python knows of it
+            except Exception as error:  # the user's code: the task has failed
                 traceback.print_exc()
-                self._native.fail(batch, f"{batch.describe()}: {traceback.format_exc(limit=-3).strip()}")
+                self._native.fail(batch, f"{batch.describe()}: {described(error, self._module.__file__)}")
 
     def _batch(self, batch: Any) -> Any:
         records = self._reading.take(batch) if self._reading else batch.records()
@@ -123,20 +123,23 @@ class Worker:
     def _write(self, batch: Any) -> None:
         import numpy as np
         outputs = np.concatenate(self._outputs)
-        if self._job.writer:
-            call(getattr(self._module, self._job.writer), self._native.prediction_file(batch), outputs, job=self._job)
-            return
         path = self._native.prediction_file(batch)
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        if self._job.writer:
+            call(getattr(self._module, self._job.writer), path, outputs, job=self._job)
+            return
         _native.write_records(path, [np.ascontiguousarray(row).tobytes() for row in outputs])
 
 
 def run_worker(environment: Mapping[str, str]) -> int:
     if not environment.get("TRAINYARD_MASTER"):
         raise _native.Error("TRAINYARD_MASTER is missing: a worker is started by the master of its job")
-    native = _native.ElasticWorker(environment["TRAINYARD_MASTER"], environment.get("TRAINYARD_JOB_TOKEN", ""),
-                                   int(environment.get("TRAINYARD_WORKER_INDEX", "-1")),
-                                   environment.get("TRAINYARD_POD_NAME", ""), PATIENCE)
+    try:
+        native = _native.ElasticWorker(environment["TRAINYARD_MASTER"], environment.get("TRAINYARD_JOB_TOKEN", ""),
+                                       int(environment.get("TRAINYARD_WORKER_INDEX", "-1")),
+                                       environment.get("TRAINYARD_POD_NAME", ""), PATIENCE)
+    except _native.EndOfPass:  # the job is over
+        return 0
     # What it has goes back to the master at once, so that others have it.
     signal.signal(signal.SIGTERM, lambda *_: (native.stop(), sys.exit(0)))
     job = Job.from_json(native.job)

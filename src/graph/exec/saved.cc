@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <system_error>
@@ -37,17 +38,29 @@ absl::StatusOr<std::map<std::string, std::string>> TensorFiles(const std::string
   return files;
 }
 
+// The kind of tensor by the file's first bytes: one that does not fit may be larger than the memory.
+absl::Status CheckType(const std::string& file, const std::string& name, const Tensor& now) {
+  std::string head(kTensorHeadBytes, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(stream.gcount()));
+  const absl::StatusOr<VarType> is = DecodeTensorType(head);
+  if (!is.ok()) return Annotate(is.status(), file);
+  const VarType wanted{.data_type = now.type(), .dims = now.dims()};
+  if (wanted == *is) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat(file, ": variable ", name, " is ", Print(wanted), " and cannot be set to ", Print(*is)));
+}
+
 absl::StatusOr<Tensor> ReadTensor(const std::string& file, const std::string& name, const Tensor* now) {
-  const std::size_t most =
-      now == nullptr ? std::numeric_limits<std::size_t>::max() : EncodedBytes(now->type(), now->dims());
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+  if (now != nullptr) {
+    TY_RETURN_IF_ERROR(CheckType(file, name, *now));
+    most = EncodedBytes(now->type(), now->dims());
+  }
   TY_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file, most));
   absl::StatusOr<Tensor> tensor = DecodeTensor(bytes);
-  if (!tensor.ok()) return Annotate(tensor.status(), file);
-  const VarType is{.data_type = tensor->type(), .dims = tensor->dims()};
-  if (now == nullptr || VarType{.data_type = now->type(), .dims = now->dims()} == is) return tensor;
-  return absl::InvalidArgumentError(StrCat(file, ": variable ", name, " is ",
-                                           Print(VarType{.data_type = now->type(), .dims = now->dims()}),
-                                           " and cannot be set to ", Print(is)));
+  return tensor.ok() ? std::move(tensor) : Annotate(tensor.status(), file);
 }
 
 }  // namespace

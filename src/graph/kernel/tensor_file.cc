@@ -83,8 +83,10 @@ std::string EncodeTensor(const Tensor& tensor) {
   return out;
 }
 
-absl::StatusOr<Tensor> DecodeTensor(std::string_view bytes) {
-  const std::string_view whole = bytes;
+namespace {
+
+// The head, which goes off the bytes.
+absl::StatusOr<VarType> TakeType(std::string_view& bytes) {
   if (bytes.size() < kHeadBytes + kChecksumBytes || !bytes.starts_with(kMagic))
     return absl::InvalidArgumentError("it is no tensor file");
   bytes.remove_prefix(kMagic.size());
@@ -96,19 +98,30 @@ absl::StatusOr<Tensor> DecodeTensor(std::string_view bytes) {
   const auto rank = Take<std::uint32_t>(bytes);
   if (!type || rank > kMaxRank || bytes.size() < rank * sizeof(std::uint64_t) + kChecksumBytes)
     return absl::InvalidArgumentError("its head is not one of a tensor file");
-  const absl::StatusOr<Dims> dims = TakeDims(bytes, rank);
+  absl::StatusOr<Dims> dims = TakeDims(bytes, rank);
   if (!dims.ok()) return dims.status();
-  const std::size_t wanted = EncodedBytes(*type, *dims);
+  return VarType{.data_type = *type, .dims = *std::move(dims)};
+}
+
+}  // namespace
+
+absl::StatusOr<VarType> DecodeTensorType(std::string_view head) { return TakeType(head); }
+
+absl::StatusOr<Tensor> DecodeTensor(std::string_view bytes) {
+  const std::string_view whole = bytes;
+  const absl::StatusOr<VarType> type = TakeType(bytes);
+  if (!type.ok()) return type.status();
+  const std::size_t wanted = EncodedBytes(type->data_type, type->dims);
   if (whole.size() != wanted)
     return absl::DataLossError(StrCat("it has ", whole.size(), " bytes and must have ", wanted));
   std::string_view end = whole.substr(whole.size() - kChecksumBytes);
   if (Crc32c(whole.substr(0, whole.size() - kChecksumBytes)) != Take<std::uint32_t>(end))
     return absl::DataLossError("its checksum is not that of its bytes");
   bytes.remove_suffix(kChecksumBytes);
-  if (*type == DataType::kBool &&
+  if (type->data_type == DataType::kBool &&
       std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; }))
     return absl::InvalidArgumentError("a bool in it is neither 0 nor 1");
-  Tensor tensor(*type, *dims);
+  Tensor tensor(type->data_type, type->dims);
   if (!tensor.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());
   return tensor;
 }

@@ -19,6 +19,10 @@ std::string EncodeTensor(const Tensor& tensor);
 // DataLoss: they were one and have been changed or cut.
 absl::StatusOr<Tensor> DecodeTensor(std::string_view bytes);
 
+// What kind of tensor the file is of that begins with these bytes; kTensorHeadBytes are enough.
+inline constexpr std::size_t kTensorHeadBytes = 256;
+absl::StatusOr<VarType> DecodeTensorType(std::string_view head);
+
 // How many bytes a tensor of that type has in a file.
 std::size_t EncodedBytes(DataType type, const Dims& dims);
 

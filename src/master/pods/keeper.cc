@@ -46,6 +46,7 @@ SeenPod SeenOf(const kube::CompactPod& pod) {
   SeenPod seen{.name = pod.meta.name,
                .index = NumberOf(pod, kElasticIndexLabel),
                .launch = NumberOf(pod, kElasticLaunchLabel),
+               .restarts = std::max(0, NumberOf(pod, kElasticRestartsLabel)),
                .deleting = pod.IsBeingDeleted(),
                .since = pod.meta.created};
   switch (pod.phase) {
@@ -68,6 +69,23 @@ SeenPod SeenOf(const kube::CompactPod& pod) {
   }
   if (seen.deleting && seen.cause.empty()) seen.cause = "was deleted";
   return seen;
+}
+
+absl::Status EndPods(kube::Api& api, std::string_view ns, std::string_view job, std::string_view master_uid) {
+  TY_ASSIGN_OR_RETURN(const kube::ListPage pods,
+                      api.ListAll(kube::Resource::Pods(), std::string(ns),
+                                  {.label_selector = StrCat(kElasticJobLabel, "=", job)}));
+  std::vector<kube::Operation> deletes;
+  for (const std::string& text : pods.items) {
+    TY_ASSIGN_OR_RETURN(const kube::CompactPod pod, kube::ParsePod(text));
+    const bool own = pod.meta.controller && pod.meta.controller->uid.view() == master_uid;
+    if (own && !pod.IsFinished() && !pod.IsBeingDeleted())
+      deletes.push_back(kube::DeleteOperation(kube::Resource::Pods(), {std::string(ns), pod.meta.name}));
+  }
+  for (const auto& deleted : api.Do(std::move(deletes))) {
+    if (!deleted.ok() && !kube::IsNotFound(deleted.status())) return deleted.status();
+  }
+  return absl::OkStatus();
 }
 
 PodKeeper::PodKeeper(kube::Api& api, Master& master, KeeperOptions options)
@@ -180,6 +198,10 @@ void PodKeeper::Pass() {
   view.more_to_do = progress.waiting_tasks > progress.workers;
   view.over = progress.phase == Phase::kComplete || progress.phase == Phase::kFailed ||
               progress.phase == Phase::kEnding;
+  master_.ExpectPods(std::string(Name(options_.role)),
+                     static_cast<int>(std::ranges::count_if(view.pods, [](const SeenPod& pod) {
+                       return pod.state == PodState::kPending || pod.state == PodState::kRunning;
+                     })));
   for (const SeenPod& pod : view.pods) {
     const bool ended = pod.state == PodState::kFailed || pod.state == PodState::kKilled;
     if (!ended || std::exchange(told_[pod.name], true)) continue;
@@ -209,7 +231,7 @@ void PodKeeper::Pass() {
   report_.target = options_.role == PodRole::kWorker ? memory_.target : 0;
   report_.running = static_cast<int>(std::ranges::count_if(
       view.pods, [](const SeenPod& pod) { return pod.state == PodState::kRunning && !pod.deleting; }));
-  report_.restarts = memory_.restarts;
+  report_.restarts = CountRestarts(memory_);
   report_.waiting = plan.waiting;
   for (const PodsPlan::Ended& ended : plan.ended) {
     report_.last.push_back({Clock::System().Now(), options_.role, ended.index, ended.pod, ended.cause});
@@ -227,7 +249,6 @@ void PodKeeper::TakeHistory(const std::vector<SeenPod>& pods) {
     memory_.target = std::max(memory_.target, pod.index + 1);
   }
   const MutexLock lock(mu_);
-  for (const auto& [index, last] : launches) memory_.restarts += last;
   for (const SeenPod& pod : pods) {
     if (pod.launch < launches[pod.index] && !pod.cause.empty())
       report_.last.push_back({pod.since, options_.role, pod.index, pod.name, pod.cause});
@@ -276,6 +297,7 @@ void PodKeeper::Act(const PodsPlan& plan) {
         pod = {.name = NameOf(launch),
                .index = launch.index,
                .launch = launch.launch,
+               .restarts = launch.restarts,
                .since = Clock::System().Now()};
       } else {
         // The name may still be another's; and what was made without our hearing of it shows in the cache.
@@ -344,6 +366,7 @@ std::string PodKeeper::PodText(const PodsPlan::Launch& launch) const {
   labels[kElasticRoleLabel] = Name(options_.role);
   labels[kElasticIndexLabel] = std::to_string(launch.index);
   labels[kElasticLaunchLabel] = std::to_string(launch.launch);
+  labels[kElasticRestartsLabel] = std::to_string(launch.restarts);
   if (Array* const containers = ArrayAt(pod, {"spec", "containers"});
       containers != nullptr && !containers->empty()) {
     Document& container = containers->front();

@@ -27,6 +27,7 @@ inline constexpr std::string_view kElasticJobLabel = "trainyard.dev/elastic-job"
 inline constexpr std::string_view kElasticRoleLabel = "trainyard.dev/elastic-role";
 inline constexpr std::string_view kElasticIndexLabel = "trainyard.dev/elastic-index";
 inline constexpr std::string_view kElasticLaunchLabel = "trainyard.dev/elastic-launch";
+inline constexpr std::string_view kElasticRestartsLabel = "trainyard.dev/elastic-restarts";
 
 enum class PodRole : std::uint8_t { kWorker, kPserver };
 std::string_view Name(PodRole role);  // "worker", "pserver"
@@ -106,6 +107,10 @@ class PodKeeper {
   PodsReport report_ TY_GUARDED_BY(mu_);
   std::thread thread_;
 };
+
+// Deletes the pods of the job that have not ended, of both roles: after its master, which owns them, they
+// would wait for it in vain.
+absl::Status EndPods(kube::Api& api, std::string_view ns, std::string_view job, std::string_view master_uid);
 
 // How a pod is seen, by what the API server says of it.
 SeenPod SeenOf(const kube::CompactPod& pod);

@@ -1,6 +1,7 @@
 #include "master/pods/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
@@ -29,7 +30,13 @@ class Planner {
     memory.target = std::clamp(memory.target, view_.limits.least, view_.limits.most);
     for (const SeenPod& pod : view_.pods) Newest(pod);
     for (const int index : view_.at_work) memory.seats[index].failures = 0;
-    if (view_.over) return plan_;
+    if (view_.over) {
+      for (const auto& [index, pod] : newest_) {
+        // The others hear of it from the master.
+        if (IsLive(*pod) && pod->state == PodState::kPending) plan_.deletes.push_back(pod->name);
+      }
+      return plan_;
+    }
     Shrink();
     Grow();
     for (int index = 0; index < memory.target && plan_.failure.empty(); ++index) Fill(index);
@@ -46,6 +53,7 @@ class Planner {
     if (newest == nullptr || newest->launch < pod.launch) newest = &pod;
     PodMemory::Seat& seat = plan_.memory.seats[pod.index];
     seat.launches = std::max(seat.launches, pod.launch + 1);
+    seat.restarts = std::max(seat.restarts, pod.restarts);
   }
 
   const SeenPod* Find(int index) const {
@@ -66,6 +74,7 @@ class Planner {
       const absl::Time due = last->since + view_.limits.withdraw_after;
       if (now_ < due) return WakeAt(due);
       --target;
+      plan_.memory.seats[target].ended = last->launch;  // nothing is wrong with it
       plan_.memory.grow_after = now_ + view_.limits.grow_again;
     }
   }
@@ -107,12 +116,13 @@ class Planner {
       }
     }
     if (seat.not_before && now_ < *seat.not_before) return WakeAt(*seat.not_before);
-    if (pod != nullptr) {
+    // A launch that fails is planned again.
+    if (pod != nullptr && std::exchange(seat.ended, pod->launch) != pod->launch) {
       plan_.ended.push_back({index, pod->name, pod->cause});
-      ++plan_.memory.restarts;
+      ++seat.restarts;
     }
     seat.not_before.reset();
-    plan_.launches.push_back({index, seat.launches++});
+    plan_.launches.push_back({index, seat.launches++, seat.restarts});
   }
 
   void GiveUpIfNeeded(const SeenPod& pod) {
@@ -148,5 +158,11 @@ class Planner {
 }  // namespace
 
 PodsPlan PlanPods(const PodsView& view, absl::Time now) { return Planner(view, now).Plan(); }
+
+int CountRestarts(const PodMemory& memory) {
+  int restarts = 0;
+  for (const auto& [index, seat] : memory.seats) restarts += seat.restarts;
+  return restarts;
+}
 
 }  // namespace trainyard::master

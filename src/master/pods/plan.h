@@ -28,6 +28,7 @@ struct SeenPod {
   std::string name;
   int index = 0;
   int launch = 0;
+  int restarts = 0;  // of its seat, up to this launch
   PodState state = PodState::kPending;
   bool deleting = false;
   absl::Time since;         // when it was made
@@ -51,13 +52,14 @@ struct PodMemory {
   struct Seat {
     int launches = 0;  // so far
     int failures = 0;  // in a row
+    int restarts = 0;  // launches that took the place of a pod that had ended
+    int ended = -1;    // the last launch whose end was counted, or that was taken back
     std::optional<absl::Time> not_before;
     bool operator==(const Seat&) const = default;
   };
   int target = 1;  // how many workers there are to be
   std::map<int, Seat> seats;
   absl::Time grow_after = absl::InfinitePast();
-  int restarts = 0;
   bool operator==(const PodMemory&) const = default;
 };
 
@@ -75,6 +77,7 @@ struct PodsPlan {
   struct Launch {
     int index = 0;
     int launch = 0;
+    int restarts = 0;  // of its seat, this one among them
     bool operator==(const Launch&) const = default;
   };
   std::vector<Launch> launches;
@@ -93,5 +96,8 @@ struct PodsPlan {
 };
 
 PodsPlan PlanPods(const PodsView& view, absl::Time now);
+
+// Of all seats.
+int CountRestarts(const PodMemory& memory);
 
 }  // namespace trainyard::master

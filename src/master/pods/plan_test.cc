@@ -40,16 +40,35 @@ TEST(PlanPods, LaunchesAsManyAsThereAreToBe) {
 TEST(PlanPods, LaunchesAKilledWorkerAgainAtOnceUnderItsIndex) {
   const PodsPlan plan = PlanPods(
       View(2, {Pod(0, 0, PodState::kRunning), Pod(1, 3, PodState::kKilled, "was killed by signal 9")}), kNow);
-  EXPECT_THAT(plan.launches, ElementsAre(PodsPlan::Launch{1, 4}));
+  EXPECT_THAT(plan.launches, ElementsAre(PodsPlan::Launch{1, 4, 1}));
   EXPECT_THAT(plan.ended, ElementsAre(PodsPlan::Ended{1, "w-1-3", "was killed by signal 9"}));
-  EXPECT_EQ(plan.memory.restarts, 1);
+  EXPECT_EQ(CountRestarts(plan.memory), 1);
+}
+
+TEST(PlanPods, CountsARestartOnceHoweverOftenItsLaunchIsTried) {
+  PodsView view = View(1, {Pod(0, 0, PodState::kKilled, "was killed by signal 9")});
+  for (int tries = 0; tries < 3; ++tries) {
+    const PodsPlan plan = PlanPods(view, kNow + absl::Seconds(tries));
+    EXPECT_THAT(plan.launches, ElementsAre(PodsPlan::Launch{0, 1, 1}));
+    EXPECT_EQ(plan.ended.size(), tries == 0 ? 1 : 0);
+    EXPECT_EQ(CountRestarts(plan.memory), 1);
+    view.memory = plan.memory;
+    view.memory.seats[0].launches = 1;  // the API server did not take it
+    view.memory.seats[0].not_before = kNow + absl::Seconds(tries);
+  }
+}
+
+TEST(PlanPods, KnowsTheRestartsOfTheMasterBefore) {
+  SeenPod running = Pod(0, 5, PodState::kRunning);
+  running.restarts = 3;  // and two were taken back for lack of room
+  EXPECT_EQ(CountRestarts(PlanPods(View(1, {running}), kNow).memory), 3);
 }
 
 TEST(PlanPods, NeverGivesUpOnWorkersThatAreKilled) {
   PodsView view = View(1, {Pod(0, 0, PodState::kKilled)});
   for (int i = 1; i < 200; ++i) {
     const PodsPlan plan = PlanPods(view, kNow);
-    ASSERT_THAT(plan.launches, ElementsAre(PodsPlan::Launch{0, i}));
+    ASSERT_THAT(plan.launches, ElementsAre(PodsPlan::Launch{0, i, i}));
     view.memory = plan.memory;
     view.pods = {Pod(0, i, PodState::kKilled)};
   }
@@ -102,6 +121,12 @@ TEST(PlanPods, TakesBackWhatFindsNoRoomButNotBelowTheLeast) {
   const PodsPlan plan = PlanPods(view, kNow);
   EXPECT_EQ(plan.memory.target, 1);
   EXPECT_THAT(plan.deletes, ElementsAre("w-1-0"));
+  PodsView later = View(2, {Pod(0, 0, PodState::kRunning), Pod(1, 0, PodState::kKilled, "was deleted")});
+  later.memory = plan.memory;
+  later.memory.target = 2;
+  EXPECT_THAT(PlanPods(later, kNow).launches, ElementsAre(PodsPlan::Launch{1, 1, 0}));
+  EXPECT_THAT(PlanPods(later, kNow).ended, IsEmpty())
+      << "a pod that was taken back does not count when it is tried again";
   view.limits.least = 2;
   EXPECT_THAT(PlanPods(view, kNow).deletes, IsEmpty());
   EXPECT_THAT(PlanPods(view, kNow).waiting, HasSubstr("room for worker 1: 0/1 nodes are available"));
@@ -116,10 +141,12 @@ TEST(PlanPods, GivesUpWhenTheLeastFindsNoRoomForLong) {
             "worker 0 (w-0-0) finds no room since 1h1m: 0/1 nodes are available: insufficient cpu");
 }
 
-TEST(PlanPods, DoesNothingWhenTheJobIsOver) {
-  PodsView view = View(2, {Pod(0, 0, PodState::kSucceeded), Pod(1, 0, PodState::kKilled)});
+TEST(PlanPods, LaunchesNothingWhenTheJobIsOverAndDeletesWhatHasNotBegun) {
+  PodsView view = View(4, {Pod(0, 0, PodState::kSucceeded), Pod(1, 0, PodState::kKilled),
+                           Pod(2, 0, PodState::kPending), Pod(3, 0, PodState::kRunning)});
   view.over = true;
   EXPECT_THAT(PlanPods(view, kNow).launches, IsEmpty());
+  EXPECT_THAT(PlanPods(view, kNow).deletes, ElementsAre("w-2-0")) << "the master tells those that run";
 }
 
 }  // namespace

@@ -30,8 +30,13 @@ Pservers StartPservers(const TestElasticJob& job, int count) {
   return pservers;
 }
 
+// Or the end, which workers may reach while this thread waits for a processor.
 void AwaitVersion(TestElasticJob& job, std::int64_t version) {
-  while (job.master().GetProgress().version < version) absl::SleepFor(absl::Milliseconds(1));
+  for (;;) {
+    const Progress progress = job.master().GetProgress();
+    if (progress.version >= version || progress.phase == Phase::kComplete) return;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
 }
 
 void AwaitCheckpoint(TestElasticJob& job) {

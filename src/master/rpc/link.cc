@@ -30,7 +30,7 @@ constexpr std::uint64_t kHello = 0;  // the number of what a stream begins with
 // What no other attempt would change.
 bool IsFinal(const absl::Status& status) {
   return absl::IsUnauthenticated(status) || absl::IsInvalidArgument(status) ||
-         absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status);
+         absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status) || absl::IsOutOfRange(status);
 }
 
 class GrpcLink final : public Link {

@@ -261,10 +261,13 @@ absl::Status RunProgramWorker(const WorkerOptions& options,
                               const std::function<void(std::function<void()> stop)>& on_running) {
   std::optional<ProgramWorker>
       worker;  // outlives the trainer, whose thread loads batches until it is destroyed
-  TY_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerTrainer> trainer, WorkerTrainer::Connect(options));
+  const absl::StatusOr<std::unique_ptr<WorkerTrainer>> connected = WorkerTrainer::Connect(options);
+  if (absl::IsOutOfRange(connected.status())) return absl::OkStatus();  // the job is over
+  TY_RETURN_IF_ERROR(connected);
+  WorkerTrainer* const trainer = connected->get();
   worker.emplace(*trainer);
   TY_RETURN_IF_ERROR(worker->Prepare());
-  on_running([running = trainer.get()] { running->Stop(); });
+  on_running([trainer] { trainer->Stop(); });
   trainer->Start([&](const tasks::Task& task, tasks::Range range) { return worker->Load(task, range); });
   const absl::Status ended = worker->Run();
   on_running([] {});
