@@ -20,7 +20,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMaxToken = 4096;
-constexpr int kBacklog = 128;
+constexpr int kBacklog = 4096;
 constexpr std::size_t kTokenBytes = 32;
 
 // Sockets that are accepted have these too: a client whose machine is gone closes nothing.

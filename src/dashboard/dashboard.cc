@@ -93,7 +93,7 @@ class Served final : public Dashboard {
  private:
   absl::StatusOr<std::unique_ptr<HttpService>> ServeAt(std::string address) {
     return HttpService::Start(
-        {.address = std::move(address)},
+        {.address = std::move(address), .judge = [this](const HttpRequest& head) { return Judge(head); }},
         [this](const HttpRequest& request, HttpExchange& exchange) { Answer(request, exchange); });
   }
 
@@ -111,6 +111,12 @@ class Served final : public Dashboard {
            SameSecret(std::string_view(request.authorization).substr(kBearer.size()), options_.token);
   }
 
+  HttpVerdict Judge(const HttpRequest& head) const {
+    if (Knows(head)) return {.trusted = true};
+    if (!head.path.starts_with("/api/")) return {};
+    return {.refusal = Refuse(401, "the token is missing or wrong")};
+  }
+
   void Answer(const HttpRequest& request, HttpExchange& exchange) {
     if (request.method != "GET" && request.method != "HEAD")
       return exchange.Send({.code = 405, .body = R"({"error":"use GET"})", .allow = "GET"});
@@ -124,10 +130,7 @@ class Served final : public Dashboard {
                                         {"Set-Cookie", StrCat(CookieName(), "=", options_.token,
                                                               "; Path=/; HttpOnly; SameSite=Strict")}}});
     }
-    if (request.path.starts_with("/api/")) {
-      if (!Knows(request)) return exchange.Send(Refuse(401, "the token is missing or wrong"));
-      return AnswerApi(request, exchange);
-    }
+    if (request.path.starts_with("/api/")) return AnswerApi(request, exchange);
     for (const embedded::File& file : embedded::web()) {
       if (request.path.substr(1) == file.name || (request.path == "/" && file.name == kPage))
         return exchange.Send(Show(file, 200));

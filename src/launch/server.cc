@@ -71,23 +71,20 @@ class TaskServer final : public Server {
   }
 
   absl::Status Open() {
-    TY_ASSIGN_OR_RETURN(service_,
-                        HttpService::Start({.address = options_.address},
-                                           [this](const HttpRequest& request, HttpExchange& exchange) {
-                                             Handle(request, exchange);
-                                           }));
+    TY_ASSIGN_OR_RETURN(
+        service_,
+        HttpService::Start(
+            {.address = options_.address, .judge = [this](const HttpRequest& head) { return Judge(head); }},
+            [this](const HttpRequest& request, HttpExchange& exchange) { Handle(request, exchange); }));
     return absl::OkStatus();
   }
   std::string address() const override { return service_->address(); }
 
  private:
   void Handle(const HttpRequest& request, HttpExchange& exchange) {
-    if (!request.path.starts_with('/'))
-      return exchange.Send(Refusal(absl::InvalidArgumentError("a path begins with a slash")));
     if (request.path == "/healthz") return exchange.Send({.body = "ok\n", .content_type = "text/plain"});
     if (request.path == "/openapi.json")
       return exchange.Send({.body = std::string(embedded::openapi().front().bytes)});
-    if (const absl::Status refused = Check(request); !refused.ok()) return exchange.Send(Refusal(refused));
     const std::vector<std::string_view> parts = Split(std::string_view(request.path).substr(1), '/');
     if (parts[0] == "create" && parts.size() == 1)
       return exchange.Send(request.method == "GET" ? CreateByQuery(request) : NotAllowed("GET"));
@@ -95,6 +92,13 @@ class TaskServer final : public Server {
       return exchange.Send(Refusal(absl::NotFoundError("there is no such path: see /openapi.json")));
     if (parts.size() == 1) return exchange.Send(OnTasks(request));
     OnTask(request, std::string(parts[1]), parts.size() == 3 ? parts[2] : "", exchange);
+  }
+
+  HttpVerdict Judge(const HttpRequest& head) const {
+    if (head.path == "/healthz" || head.path == "/openapi.json") return {};
+    const absl::Status allowed = Check(head);
+    if (allowed.ok()) return {.trusted = true};
+    return {.refusal = Refusal(allowed)};
   }
 
   absl::Status Check(const HttpRequest& request) const {

@@ -102,6 +102,7 @@ MHD_Result Exchange::Take(const char* data, std::size_t* size) {
 }
 
 void Exchange::Dispatch() {
+  if (route_->needs_token) host_.loop.Serve(connection_);
   if (route_->stream) return Wake();
   host_.workers.Post([self = shared_from_this()] {
     self->route_->answer(self->host_.calls, self->body_,

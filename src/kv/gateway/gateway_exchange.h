@@ -8,7 +8,6 @@
 //                                                  └── no line: suspended ──┘
 #pragma once
 
-#include <microhttpd.h>
 #include <sys/types.h>
 
 #include <cstddef>

@@ -226,6 +226,7 @@ void Connection::OnHead() {
   identity_ = stream_->identity();
   const std::string_view token = BearerToken(head.authorization);
   if (!identity_ && !token.empty()) identity_ = host_.tokens(token);
+  admitted_ = admitted_ || identity_.has_value();
   if (!identity_ && IsProbe(head.target)) {
     identity_ = Identity{.user = "system:anonymous", .groups = {"system:unauthenticated"}};
   }

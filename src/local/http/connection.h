@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/connection_table.h"
 #include "local/http/byte_stream.h"
 #include "local/http/exchange.h"
 #include "local/http/outbox.h"
@@ -59,9 +60,14 @@ class Connection {
   bool OnTime();
 
   SteadyTime deadline() const { return deadline_; }
-  // Between two requests, or before the first: nobody misses it.
+  // Between two requests, or before the first.
   bool idle() const { return state_ == State::kIdle; }
-  // Since when, if it is.
+  // A client is a stranger until a request with an identity is handled.
+  Standing standing() const {
+    if (exchange_ == nullptr) return admitted_ ? Standing::kIdle : Standing::kStranger;
+    return admitted_ ? Standing::kServed : Standing::kStranger;
+  }
+  // When it was accepted, or had the last answer.
   SteadyTime idle_since() const { return idle_since_; }
 
  private:
@@ -105,6 +111,7 @@ class Connection {
 
   // The request that is being answered, and its answer.
   std::optional<Identity> identity_;
+  bool admitted_ = false;  // a request of it had an identity
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<RequestBody> body_;  // of one that is relayed
   bool keep_alive_ = true;
