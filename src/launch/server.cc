@@ -94,16 +94,18 @@ class TaskServer final : public Server {
     OnTask(request, std::string(parts[1]), parts.size() == 3 ? parts[2] : "", exchange);
   }
 
-  HttpVerdict Judge(const HttpRequest& head) const {
+  HttpVerdict Judge(const HttpRequest& head) {
     if (head.path == "/healthz" || head.path == "/openapi.json") return {};
     const absl::Status allowed = Check(head);
     if (allowed.ok()) return {.trusted = true};
+    if (!options_.token.empty()) wrong_tokens_.Note(head.authorization);
     return {.refusal = Refusal(allowed)};
   }
 
   absl::Status Check(const HttpRequest& request) const {
     if (!options_.token.empty() && !IsToken(request.authorization, options_.token))
-      return absl::UnauthenticatedError("show the launcher's token: Authorization: Bearer TOKEN");
+      return absl::UnauthenticatedError(StrCat(request.authorization.empty() ? "no token" : "wrong token",
+                                               ": send the launcher's token: Authorization: Bearer TOKEN"));
     // A page can make a browser ask anything, under any name that leads here.
     if (options_.token.empty() && (request.from_page || !IsLoopback(request.host)))
       return absl::UnauthenticatedError(
@@ -215,6 +217,7 @@ class TaskServer final : public Server {
 
   Controller& controller_;
   const ServerOptions options_;
+  WrongTokens wrong_tokens_{"the launcher"};
   Mutex mu_;
   std::list<std::future<void>> streams_ TY_GUARDED_BY(mu_);
   std::unique_ptr<HttpService> service_;

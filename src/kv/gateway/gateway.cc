@@ -50,6 +50,7 @@ class MicroGateway final : public Gateway {
 
   const GatewayOptions options_;
   ListenAddress address_;
+  WrongTokens wrong_tokens_{"the store's gateway"};
   Budget budget_;
   Workers workers_;
   EtcdCalls calls_;
@@ -116,8 +117,8 @@ std::size_t MicroGateway::streams() const {
 }
 
 void MicroGateway::Begin(MHD_Connection* connection, const char* path, const char* method, void** state) {
-  auto exchange = std::make_shared<Exchange>(Exchange::Host{calls_, workers_, budget_, loop_, options_.token},
-                                             connection);
+  auto exchange = std::make_shared<Exchange>(
+      Exchange::Host{calls_, workers_, budget_, loop_, options_.token, wrong_tokens_}, connection);
   *state = exchange.get();
   bool stopping = false;
   {

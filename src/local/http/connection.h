@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/access.h"
 #include "base/clock.h"
 #include "base/connection_table.h"
 #include "local/http/byte_stream.h"
@@ -25,6 +26,7 @@ struct ConnectionHost {
   HttpServerOptions options;
   TokenCheck tokens;
   ApiHandler handler;
+  WrongTokens wrong_tokens{"the API server"};
   // The time of this turn; whoever calls a connection keeps them.
   SteadyTime now;
   std::string date;
@@ -111,7 +113,8 @@ class Connection {
 
   // The request that is being answered, and its answer.
   std::optional<Identity> identity_;
-  bool admitted_ = false;  // a request of it had an identity
+  std::string_view unauthorized_;  // why there is none
+  bool admitted_ = false;          // a request of it had an identity
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<RequestBody> body_;  // of one that is relayed
   bool keep_alive_ = true;
