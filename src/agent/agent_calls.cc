@@ -51,7 +51,9 @@ bool Agent::Trusts(const Request& head) const {
 
 std::optional<Answer> Agent::Refuse(const Request& head) {
   if (head.path == "/healthz" || Trusts(head)) return std::nullopt;
-  return ErrorAnswer(401, "send the agent's token: Authorization: Bearer TOKEN");
+  return ErrorAnswer(401, head.authorization.empty()
+                              ? "no token: send the agent's token: Authorization: Bearer TOKEN"
+                              : "wrong token: send the agent's token: Authorization: Bearer TOKEN");
 }
 
 Reply Agent::Handle(const Request& request) {

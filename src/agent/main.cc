@@ -47,7 +47,9 @@ std::string FindToken(const Options& options, std::string& wrong) {
     wrong = Failure::Here("cannot read the token file " + options.token_file).Text();
     return "";
   }
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
+  constexpr const char* kSpace = " \t\r\n";
+  token.erase(token.find_last_not_of(kSpace) + 1);
+  token.erase(0, token.find_first_not_of(kSpace));
   if (token.empty()) wrong = "there is no token: set TRAINYARD_AGENT_TOKEN or --token-file FILE";
   return token;
 }

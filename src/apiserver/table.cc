@@ -8,6 +8,10 @@
 namespace trainyard::apiserver {
 namespace {
 
+// What the cells of one row may add up to, printed: each column may show the whole object, and a table has up
+// to a hundred of them.
+constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
+
 // A cell of a custom resource's column: what its path leads to, as the column's type shows it.
 Document CustomCell(const PrinterColumn& column, const Document& object, absl::Time now) {
   const auto path = JsonPath::Parse(column.json_path);
@@ -23,7 +27,16 @@ Document CustomCell(const PrinterColumn& column, const Document& object, absl::T
     const auto time = kube::ParseTime(Text(*found));
     return time.ok() ? Document(kube::PrintAge(now - *time)) : Document("<invalid>");
   }
+  if (EstimateSize(*found, kMostRowBytes) > kMostRowBytes) return Document("<too large>");
   return found->is_string() ? *found : Document(PrintJson(*found));
+}
+
+// Replaces what no longer fits, and takes what does off `left`.
+Document Bounded(Document cell, std::size_t& left) {
+  const std::size_t size = cell.is_string() ? cell.get_string().size() : 0;
+  if (size > left) return Document("<too large>");
+  left -= size;
+  return cell;
 }
 
 Array CustomCells(const ServedVersion& version, const Document& object, absl::Time now) {
@@ -32,7 +45,9 @@ Array CustomCells(const ServedVersion& version, const Document& object, absl::Ti
     cells.emplace_back(PrintAgeOf(object, now));
     return cells;
   }
-  for (const PrinterColumn& column : version.columns) cells.push_back(CustomCell(column, object, now));
+  std::size_t left = kMostRowBytes;
+  for (const PrinterColumn& column : version.columns)
+    cells.push_back(Bounded(CustomCell(column, object, now), left));
   return cells;
 }
 

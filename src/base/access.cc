@@ -9,10 +9,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/hex.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -20,7 +24,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMaxToken = 4096;
-constexpr int kBacklog = 128;
+constexpr int kBacklog = 4096;
 constexpr std::size_t kTokenBytes = 32;
 
 // Sockets that are accepted have these too: a client whose machine is gone closes nothing.
@@ -55,12 +59,39 @@ absl::Status CheckToken(std::string_view token) {
   return absl::OkStatus();
 }
 
+std::string_view TrimToken(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   TY_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 2 * kMaxToken));
-  std::string line(text, 0, text.find('\n'));
-  if (line.ends_with('\r')) line.pop_back();
+  const std::string_view line = TrimToken(std::string_view(text).substr(0, text.find('\n')));
   TY_RETURN_IF_ERROR(Annotate(CheckToken(line), StrCat("the token file ", path)));
-  return line;
+  return std::string(line);
+}
+
+absl::StatusOr<std::string> FindToken(const std::string& file, const char* variable) {
+  if (!file.empty()) return ReadToken(file);
+  const char* const value = std::getenv(variable);
+  const std::string_view token = TrimToken(value == nullptr ? "" : value);
+  if (!token.empty()) TY_RETURN_IF_ERROR(Annotate(CheckToken(token), variable));
+  return std::string(token);
+}
+
+void WrongTokens::Note(std::string_view sent) {
+  if (sent.empty()) return;
+  std::uint64_t count = 0;
+  {
+    const SteadyTime now = Clock::System().Steady();
+    const MutexLock lock(mu_);
+    ++count_;
+    if (now < next_) return;
+    next_ = now + absl::Minutes(1);
+    count = std::exchange(count_, 0);
+  }
+  log::Warn("refused a wrong token", {{"server", server_}, {"times", count}});
 }
 
 bool IsToken(std::string_view sent, std::string_view token) {

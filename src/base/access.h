@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/fd.h"
+#include "base/mutex.h"
+#include "base/steady_time.h"
 
 namespace trainyard {
 
@@ -14,12 +16,32 @@ namespace trainyard {
 absl::StatusOr<std::string> NewToken();
 // What a token may be: 1 to 4096 printable ASCII characters without spaces, so that it fits into a header.
 absl::Status CheckToken(std::string_view token);
-// The first line of a file. Every error names the file; InvalidArgument: it is no token.
+// A token without the white space around it, which files and environments often add: a newline at its end.
+std::string_view TrimToken(std::string_view text);
+// The first line of a file, trimmed. Every error names the file; InvalidArgument: it is not a token.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
+// The token of `file`, or if that is empty that of an environment variable; "" if there is neither.
+// InvalidArgument names the one that does not hold a token.
+absl::StatusOr<std::string> FindToken(const std::string& file, const char* variable);
 
 // Whether what a client has sent in a header ("Bearer X", or X alone) is the token. Takes as long for a wrong
 // one as for a right one of the same length.
 bool IsToken(std::string_view sent, std::string_view token);
+
+// Warns that clients send wrong tokens, at most once a minute however many come. From any thread.
+class WrongTokens {
+ public:
+  // `server` says whose token it is: "the launcher".
+  explicit WrongTokens(std::string_view server) : server_(server) {}
+  // Of a client that has sent `sent`, which was refused. Empty: it has sent nothing.
+  void Note(std::string_view sent);
+
+ private:
+  const std::string server_;
+  Mutex mu_;
+  std::uint64_t count_ TY_GUARDED_BY(mu_) = 0;
+  SteadyTime next_ TY_GUARDED_BY(mu_);
+};
 
 struct ListenAddress {
   std::string host;  // an address, without brackets; empty: all of this machine's

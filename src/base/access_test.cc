@@ -40,6 +40,20 @@ TEST(ReadToken, TakesTheFirstLineOfAFile) {
   EXPECT_TRUE(absl::IsNotFound(ReadToken("/no/such").status()));
 }
 
+TEST(FindToken, DropsTheWhiteSpaceAroundAToken) {
+  const std::string path = testing::TempDir() + "access_test_token";
+  for (const char* content : {"secret", "secret\n", "secret\r\n", " secret \n", "secret\n\n"}) {
+    std::ofstream(path) << content;
+    EXPECT_EQ(*FindToken(path, "NO_SUCH_VARIABLE"), "secret") << content;
+    ASSERT_EQ(::setenv("ACCESS_TEST_TOKEN", content, 1), 0);
+    EXPECT_EQ(*FindToken("", "ACCESS_TEST_TOKEN"), "secret") << content;
+  }
+  EXPECT_EQ(*FindToken("", "NO_SUCH_VARIABLE"), "");
+  ASSERT_EQ(::setenv("ACCESS_TEST_TOKEN", "two words", 1), 0);
+  EXPECT_THAT(Message(FindToken("", "ACCESS_TEST_TOKEN").status()),
+              HasSubstr("ACCESS_TEST_TOKEN: a token has"));
+}
+
 TEST(ParseListenAddress, KnowsWhoCanReachIt) {
   const std::vector<std::tuple<std::string, std::string, bool>> cases = {
       {"127.0.0.1:2379", "127.0.0.1:2379", true},

@@ -1,6 +1,5 @@
 #include "base/http_service.h"
 
-#include <microhttpd.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -20,8 +19,6 @@
 namespace trainyard {
 namespace {
 
-constexpr unsigned kMostConnections = 256;
-constexpr unsigned kTimeoutSeconds = 30;
 constexpr std::size_t kMostWaiting = std::size_t{256} << 10;  // of a stream
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
@@ -33,8 +30,8 @@ class Exchange final : public HttpExchange, public HttpStream, public std::enabl
   Exchange(HttpLoop& loop, MHD_Connection* connection) : loop_(loop), connection_(connection) {}
 
   HttpRequest request;
-  bool dispatched = false;  // of the loop's thread
-  bool too_long = false;    // likewise
+  HttpVerdict verdict = {.trusted = true};  // of the loop's thread
+  bool dispatched = false;                  // likewise
 
   void Send(HttpReply reply) override {
     const MutexLock lock(mu_);
@@ -204,14 +201,10 @@ class MicroService final : public HttpService {
     TY_ASSIGN_OR_RETURN(address_, ParseListenAddress(options_.address));
     TY_ASSIGN_OR_RETURN(Fd socket, Listen(address_));
     TY_ASSIGN_OR_RETURN(address_.port, PortOf(socket));
-    MHD_Daemon* const daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &OnRequest, this,
-                         MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_NOTIFY_COMPLETED, &OnCompleted,
-                         this, MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT,
-                         kTimeoutSeconds, MHD_OPTION_END);
-    if (daemon == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", address_.Text()));
-    socket.Release();  // the daemon closes it
-    TY_RETURN_IF_ERROR(loop_.Start(daemon));
+    TY_RETURN_IF_ERROR(loop_.Start(std::move(socket), {.request_timeout = options_.request_timeout,
+                                                       .on_request = &OnRequest,
+                                                       .on_completed = &OnCompleted,
+                                                       .self = this}));
     for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
     threads_.emplace_back([this] { Look(); });
     return absl::OkStatus();
@@ -241,6 +234,9 @@ class MicroService final : public HttpService {
       exchange->request.cookie = header("Cookie");
       const std::string site = header("Sec-Fetch-Site");
       exchange->request.from_page = !header("Origin").empty() || (!site.empty() && site != "none");
+      if (options_.judge) exchange->verdict = options_.judge(exchange->request);
+      if (!exchange->request.path.starts_with('/'))
+        exchange->verdict.refusal = {.code = 400, .body = R"({"error":"a path begins with a slash"})"};
       *state = exchange.get();
       const MutexLock lock(mu_);
       exchanges_.insert(std::move(exchange));
@@ -248,14 +244,14 @@ class MicroService final : public HttpService {
     }
     auto& exchange = *static_cast<Exchange*>(*state);
     if (*size > 0) {
-      exchange.too_long = exchange.too_long || exchange.request.body.size() + *size > options_.most_body;
-      if (!exchange.too_long) exchange.request.body.append(body);
+      std::optional<HttpReply>& refusal = exchange.verdict.refusal;
+      if (!refusal && exchange.request.body.size() + *size > options_.most_body)
+        refusal = {.code = 413, .body = R"({"error":"the body is too long"})"};
+      if (!refusal) exchange.request.body.append(body);
       *size = 0;
       return MHD_YES;
     }
-    if (exchange.too_long) exchange.Send({.code = 413, .body = R"({"error":"the body is too long"})"});
-    if (!exchange.request.path.starts_with('/'))
-      exchange.Send({.code = 400, .body = R"({"error":"that is no path"})"});
+    if (exchange.verdict.refusal) exchange.Send(*std::exchange(exchange.verdict.refusal, std::nullopt));
     if (exchange.answered()) return exchange.Answer();
     if (std::exchange(exchange.dispatched, true)) return MHD_YES;
     const MutexLock lock(mu_);
@@ -263,6 +259,7 @@ class MicroService final : public HttpService {
       exchange.Send({.code = 503, .body = R"({"error":"it is ending"})"});
       return exchange.Answer();
     }
+    if (exchange.verdict.trusted) loop_.Serve(connection);
     exchange.Suspend();
     queue_.push_back(exchange.shared_from_this());
     changed_.SignalAll();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,10 +57,20 @@ class HttpExchange {
   virtual std::shared_ptr<HttpStream> Begin(std::string content_type) = 0;
 };
 
+// What a request's head is worth.
+struct HttpVerdict {
+  bool trusted = false;              // its client may ask: strangers no longer push its connection out
+  std::optional<HttpReply> refusal;  // sent in place of the handler's answer; the body is dropped
+};
+
 struct HttpServiceOptions {
   std::string address = "127.0.0.1:0";  // as ParseListenAddress() takes it
   int threads = 4;
   std::size_t most_body = std::size_t{1} << 20;
+  absl::Duration request_timeout = absl::Seconds(30);  // from the connection to the end of its request
+  // Called with a request without its body, by the thread that serves all connections. Null: every client is
+  // trusted.
+  std::function<HttpVerdict(const HttpRequest& head)> judge;
 };
 
 class HttpService {

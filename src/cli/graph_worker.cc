@@ -114,11 +114,7 @@ class GraphWorkerCommand final : public Command {
       options_.listen = options_.pod_ip.find(':') == std::string::npos ? StrCat(options_.pod_ip, ":0")
                                                                        : StrCat("[", options_.pod_ip, "]:0");
     if (options_.pod_name.empty()) options_.pod_name = HostName();
-    if (token_file_.empty()) {
-      options_.token = Variable("TRAINYARD_JOB_TOKEN");
-      return absl::OkStatus();
-    }
-    TY_ASSIGN_OR_RETURN(options_.token, ReadToken(token_file_));
+    TY_ASSIGN_OR_RETURN(options_.token, FindToken(token_file_, "TRAINYARD_JOB_TOKEN"));
     return absl::OkStatus();
   }
 

@@ -186,10 +186,7 @@ absl::StatusOr<std::unique_ptr<LauncherClient>> LauncherFlags::Connect(bool star
     while (master_.ends_with('/')) master_.pop_back();
     if (!master_.starts_with("http://"))
       return UsageError(StrCat("--master must be http://HOST:PORT, and is '", Escaped(master_), "'"));
-    std::string token = Variable("TRAINYARD_LAUNCHER_TOKEN");
-    if (!token_file_.empty()) {
-      TY_ASSIGN_OR_RETURN(token, ReadToken(token_file_));
-    }
+    TY_ASSIGN_OR_RETURN(std::string token, FindToken(token_file_, "TRAINYARD_LAUNCHER_TOKEN"));
     return ConnectTo(master_, std::move(token), false);
   }
   TY_ASSIGN_OR_RETURN(const local::Home home, home_.Open());

@@ -66,10 +66,7 @@ class LauncherCommand final : public Command {
     TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
     if (!ns_.empty()) config.ns = ns_;
     const std::string ns = config.ns.empty() ? "default" : config.ns;
-    std::string token = Variable("TRAINYARD_LAUNCHER_TOKEN");
-    if (!token_file_.empty()) {
-      TY_ASSIGN_OR_RETURN(token, ReadToken(token_file_));
-    }
+    TY_ASSIGN_OR_RETURN(std::string token, FindToken(token_file_, "TRAINYARD_LAUNCHER_TOKEN"));
     if (listen_.empty()) listen_ = PodAddress(kLauncherPort);
     TY_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(listen_));
     if (token.empty() && !address.IsLoopback())

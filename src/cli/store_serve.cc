@@ -55,7 +55,7 @@ class StoreServe final : public Command {
 
   absl::Status Run() override {
     if (path_.empty()) return UsageError("--path is missing: the folder where the store is kept");
-    TY_ASSIGN_OR_RETURN(const std::string token, ReadToken());
+    TY_ASSIGN_OR_RETURN(const std::string token, FindToken(token_file_, "TRAINYARD_ETCD_TOKEN"));
     TY_RETURN_IF_ERROR(CheckAddress("--listen", listen_, token));
     if (!gateway_.empty()) TY_RETURN_IF_ERROR(CheckAddress("--gateway", gateway_, token));
     const EndingSignals signals;  // before the first thread
@@ -76,16 +76,6 @@ class StoreServe final : public Command {
   }
 
  private:
-  // The file's, or the environment's; empty if there is neither.
-  absl::StatusOr<std::string> ReadToken() const {
-    if (!token_file_.empty()) return trainyard::ReadToken(token_file_);
-    const char* const token = std::getenv("TRAINYARD_ETCD_TOKEN");
-    if (token == nullptr || *token == '\0') return std::string();
-    if (const absl::Status checked = CheckToken(token); !checked.ok())
-      return Annotate(checked, "TRAINYARD_ETCD_TOKEN");
-    return std::string(token);
-  }
-
   absl::Status CheckAddress(std::string_view flag, const std::string& text, const std::string& token) const {
     const auto address = ParseListenAddress(text);
     if (!address.ok()) return UsageError(StrCat(flag, ": ", Message(address.status())));

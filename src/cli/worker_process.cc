@@ -22,7 +22,7 @@ std::string Variable(const char* name) {
 }
 
 absl::StatusOr<std::string> JobToken(const std::string& file) {
-  return file.empty() ? Variable("TRAINYARD_JOB_TOKEN") : ReadToken(file);
+  return FindToken(file, "TRAINYARD_JOB_TOKEN");
 }
 
 std::string PodAddress(int port) {

@@ -93,7 +93,7 @@ class Served final : public Dashboard {
  private:
   absl::StatusOr<std::unique_ptr<HttpService>> ServeAt(std::string address) {
     return HttpService::Start(
-        {.address = std::move(address)},
+        {.address = std::move(address), .judge = [this](const HttpRequest& head) { return Judge(head); }},
         [this](const HttpRequest& request, HttpExchange& exchange) { Answer(request, exchange); });
   }
 
@@ -111,12 +111,25 @@ class Served final : public Dashboard {
            SameSecret(std::string_view(request.authorization).substr(kBearer.size()), options_.token);
   }
 
+  HttpVerdict Judge(const HttpRequest& head) {
+    if (Knows(head)) return {.trusted = true};
+    const std::string_view sent = head.authorization.empty() ? CookieOf(head.cookie, CookieName())
+                                                             : std::string_view(head.authorization);
+    wrong_tokens_.Note(sent);
+    if (!head.path.starts_with("/api/")) return {};
+    return {.refusal = Refuse(401, StrCat(sent.empty() ? "no token" : "wrong token",
+                                          ": open the dashboard with ?token=TOKEN in its address"))};
+  }
+
   void Answer(const HttpRequest& request, HttpExchange& exchange) {
     if (request.method != "GET" && request.method != "HEAD")
       return exchange.Send({.code = 405, .body = R"({"error":"use GET"})", .allow = "GET"});
     // Whoever brings the token in the address gets it as a cookie, and an address without it.
     if (const auto given = request.query.find("token"); request.path == "/" && given != request.query.end()) {
-      if (!SameSecret(given->second, options_.token)) return exchange.Send(Page(401));
+      if (!SameSecret(TrimToken(given->second), options_.token)) {
+        wrong_tokens_.Note(given->second);
+        return exchange.Send(Page(401));
+      }
       return exchange.Send({.code = 303,
                             .content_type = "text/plain",
                             .headers = {{"Location", "/"},
@@ -124,10 +137,7 @@ class Served final : public Dashboard {
                                         {"Set-Cookie", StrCat(CookieName(), "=", options_.token,
                                                               "; Path=/; HttpOnly; SameSite=Strict")}}});
     }
-    if (request.path.starts_with("/api/")) {
-      if (!Knows(request)) return exchange.Send(Refuse(401, "the token is missing or wrong"));
-      return AnswerApi(request, exchange);
-    }
+    if (request.path.starts_with("/api/")) return AnswerApi(request, exchange);
     for (const embedded::File& file : embedded::web()) {
       if (request.path.substr(1) == file.name || (request.path == "/" && file.name == kPage))
         return exchange.Send(Show(file, 200));
@@ -234,6 +244,7 @@ class Served final : public Dashboard {
 
   Clock& clock_;
   const DashboardOptions options_;
+  WrongTokens wrong_tokens_{"the dashboard"};
   kube::Api api_;
   Mutex mu_;
   CondVar changed_;

@@ -226,6 +226,9 @@ void Connection::OnHead() {
   identity_ = stream_->identity();
   const std::string_view token = BearerToken(head.authorization);
   if (!identity_ && !token.empty()) identity_ = host_.tokens(token);
+  unauthorized_ = token.empty() ? "Unauthorized" : "Unauthorized: wrong token";
+  if (!identity_) host_.wrong_tokens.Note(token);
+  admitted_ = admitted_ || identity_.has_value();
   if (!identity_ && IsProbe(head.target)) {
     identity_ = Identity{.user = "system:anonymous", .groups = {"system:unauthenticated"}};
   }
@@ -233,7 +236,7 @@ void Connection::OnHead() {
   const bool whole = parser_->state() == RequestParser::State::kWhole;
   const bool waits = head.expects_continue && head.http11 && !whole;
   // Nor is a body without a bound waited for, to say no behind it.
-  if (!identity_ && (waits || (head.relayed && !whole))) return Refuse(401, "Unauthorized", "Unauthorized");
+  if (!identity_ && (waits || (head.relayed && !whole))) return Refuse(401, "Unauthorized", unauthorized_);
   if (waits) out_.Add("HTTP/1.1 100 Continue\r\n\r\n");
   if (!identity_ || !head.relayed) return;
   body_ = std::make_shared<RequestBody>(wake_);
@@ -252,7 +255,7 @@ void Connection::OnWhole() {
   } else {
     complete_ = false;
     streaming_ = false;
-    AnswerWhole(ErrorResponse(401, "Unauthorized", "Unauthorized"));
+    AnswerWhole(ErrorResponse(401, "Unauthorized", unauthorized_));
   }
   parser_.reset();
 }

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/access.h"
 #include "base/clock.h"
+#include "base/connection_table.h"
 #include "http/byte_stream.h"
 #include "http/exchange.h"
 #include "http/outbox.h"
@@ -24,6 +26,7 @@ struct ConnectionHost {
   ServerOptions options;
   TokenCheck tokens;
   RequestHandler handler;
+  WrongTokens wrong_tokens{"the API server"};
   // The time of this turn; whoever calls a connection keeps them.
   SteadyTime now;
   std::string date;
@@ -59,9 +62,14 @@ class Connection {
   bool OnTime();
 
   SteadyTime deadline() const { return deadline_; }
-  // Between two requests, or before the first: nobody misses it.
+  // Between two requests, or before the first.
   bool idle() const { return state_ == State::kIdle; }
-  // Since when, if it is.
+  // A client is a stranger until a request with an identity is handled.
+  Standing standing() const {
+    if (exchange_ == nullptr) return admitted_ ? Standing::kIdle : Standing::kStranger;
+    return admitted_ ? Standing::kServed : Standing::kStranger;
+  }
+  // When it was accepted, or had the last answer.
   SteadyTime idle_since() const { return idle_since_; }
 
  private:
@@ -105,6 +113,8 @@ class Connection {
 
   // The request that is being answered, and its answer.
   std::optional<Identity> identity_;
+  std::string_view unauthorized_;  // why there is none
+  bool admitted_ = false;          // a request of it had an identity
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<RequestBody> body_;  // of one that is relayed
   bool keep_alive_ = true;

@@ -81,7 +81,8 @@ std::uint16_t PortOf(int fd) {
 
 class LoopServer final : public Server, private EventLoop::Handler {
  public:
-  LoopServer(ServerOptions options, TokenCheck tokens, RequestHandler handler) {
+  LoopServer(ServerOptions options, TokenCheck tokens, RequestHandler handler)
+      : table_({.most = MostConnections(options.max_connections), .most_strangers = options.max_strangers}) {
     host_.options = std::move(options);
     host_.tokens = std::move(tokens);
     host_.handler = std::move(handler);
@@ -136,6 +137,7 @@ class LoopServer final : public Server, private EventLoop::Handler {
    private:
     void Settle(bool goes_on) {
       if (goes_on) {
+        server_.table_.Update(id_, connection_.standing(), connection_.idle_since());
         server_.WakeBy(connection_.deadline());
       } else {
         server_.Drop(id_);  // and with it this object
@@ -165,10 +167,10 @@ class LoopServer final : public Server, private EventLoop::Handler {
   void OnReady(std::uint32_t /*events*/) override {
     SetNow();
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      const bool full = peers_.size() >= host_.options.max_connections;
-      const Peer* idle = full ? LongestIdle() : nullptr;
-      if (full && idle == nullptr) return PauseAccepting();
-      Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!table_.HasRoom()) return PauseAccepting();
+      ListenAddress from;
+      from.size = sizeof from.storage;
+      Fd socket(::accept4(listener_.get(), from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket.valid()) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
           WarnOfAccepting(ErrnoStatus(errno, "accept"));
@@ -177,7 +179,6 @@ class LoopServer final : public Server, private EventLoop::Handler {
         // Else there is none, or one that has gone already.
         return;
       }
-      if (idle != nullptr) Drop(idle->id());
       const int on = 1;
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -191,6 +192,8 @@ class LoopServer final : public Server, private EventLoop::Handler {
       }
       WakeBy(peer->connection().deadline());
       peers_.emplace(id, std::move(peer));
+      table_.Add(id, PeerOf(from.get()), host_.now);
+      while (const auto excess = table_.Excess()) Drop(*excess);
     }
   }
 
@@ -214,19 +217,8 @@ class LoopServer final : public Server, private EventLoop::Handler {
     loop_->Change(listener_id_, listener_.get(), EPOLLIN);
   }
 
-  const Peer* LongestIdle() const {
-    const Peer* longest = nullptr;
-    for (const auto& [id, peer] : peers_) {
-      if (!peer->connection().idle()) continue;
-      if (longest == nullptr || std::pair(peer->connection().idle_since(), id) <
-                                    std::pair(longest->connection().idle_since(), longest->id())) {
-        longest = peer.get();
-      }
-    }
-    return longest;
-  }
-
   void Drop(EventLoop::Id id) {
+    table_.Remove(id);
     auto peer = peers_.extract(id);
     loop_->Remove(id, peer.mapped()->fd());
     ResumeAccepting();
@@ -257,6 +249,7 @@ class LoopServer final : public Server, private EventLoop::Handler {
   std::uint16_t port_ = 0;
   std::unique_ptr<EventLoop> loop_;
   absl::flat_hash_map<EventLoop::Id, std::unique_ptr<Peer>> peers_;
+  ConnectionTable table_;  // the same ones
   SteadyTime resume_accepting_ = SteadyTime::Never();
   SteadyTime next_tick_;
   SteadyTime next_warning_;

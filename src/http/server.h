@@ -25,8 +25,10 @@ struct ServerOptions {
   std::size_t max_body_bytes = std::size_t{3} * 1024 * 1024;
   std::size_t max_header_bytes = std::size_t{64} * 1024;
   std::size_t max_stream_backlog_bytes =
-      std::size_t{16} * 1024 * 1024;   // a watcher further behind is cut off
-  std::size_t max_connections = 8192;  // beyond it the longest idle one is closed, or the next one waits
+      std::size_t{16} * 1024 * 1024;  // a watcher further behind is cut off
+  // Beyond them a stranger's or an idle connection is closed (ConnectionTable), or the next one waits.
+  std::size_t max_connections = 8192;
+  std::size_t max_strangers = 1024;
   // How slow a client may be: until a request's head is there (of the first, the TLS handshake too), until
   // its body is, between requests, and while it takes nothing of an answer.
   absl::Duration head_timeout = absl::Seconds(30);

@@ -1,5 +1,6 @@
 #include "kube/credentials.h"
 
+#include "base/access.h"
 #include "base/base64.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -24,9 +25,8 @@ class FixedCredentials final : public Credentials {
 };
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  TY_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxTokenBytes));
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  text.resize(end == std::string::npos ? 0 : end + 1);
+  TY_ASSIGN_OR_RETURN(const std::string file, ReadFile(path, kMaxTokenBytes));
+  std::string text(TrimToken(file));
   if (text.empty()) return absl::NotFoundError(StrCat(path, " is empty"));
   // It becomes a header: a line break in it would begin another one.
   if (text.find_first_of("\r\n") != std::string::npos) {
@@ -59,7 +59,7 @@ class TokenFileCredentials final : public Credentials {
     } else if (token_.empty()) {
       return absl::UnauthenticatedError(StrCat("no token to authenticate with: ", token.status().message()));
     } else {
-      log::Warn("cannot read a token again; the one read before serves on",
+      log::Warn("failed to reload the token file; using the previous token",
                 {{"file", path_}, {"error", token.status()}});
     }
     next_read_ = clock_.Steady() + kTokenAge;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/access.h"
 #include "base/base64.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -245,7 +246,7 @@ absl::Status FillUser(const Entry& user, std::string_view name, const Entry& clu
         user, StrCat("user \"", name, "\" has one of client-certificate and client-key without the other"));
   }
   AddImpersonation(user, credential);
-  const std::string_view token = user.Text("token");
+  const std::string_view token = TrimToken(user.Text("token"));
   const std::string_view token_file = user.Text("tokenFile");
   const bool has_plugin = ObjectAt(user.content, {"exec"}) != nullptr;
   if (token_file.empty() && !token.empty()) {

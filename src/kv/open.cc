@@ -130,10 +130,10 @@ absl::StatusOr<EtcdOptions> ParseEtcd(std::string_view url, std::string_view res
   }
   if (!options.user.empty() && !options.token.empty()) return Bad(url, "give a user or a token, not both");
   if (options.user.empty() && options.token.empty() && !environment.etcd_token.empty()) {
-    if (const absl::Status token = CheckToken(environment.etcd_token); !token.ok()) {
+    options.token = TrimToken(environment.etcd_token);
+    if (const absl::Status token = CheckToken(options.token); !token.ok()) {
       return Bad(url, StrCat("TRAINYARD_ETCD_TOKEN: ", Message(token)));
     }
-    options.token = environment.etcd_token;
   }
   return options;
 }

@@ -71,23 +71,20 @@ class TaskServer final : public Server {
   }
 
   absl::Status Open() {
-    TY_ASSIGN_OR_RETURN(service_,
-                        HttpService::Start({.address = options_.address},
-                                           [this](const HttpRequest& request, HttpExchange& exchange) {
-                                             Handle(request, exchange);
-                                           }));
+    TY_ASSIGN_OR_RETURN(
+        service_,
+        HttpService::Start(
+            {.address = options_.address, .judge = [this](const HttpRequest& head) { return Judge(head); }},
+            [this](const HttpRequest& request, HttpExchange& exchange) { Handle(request, exchange); }));
     return absl::OkStatus();
   }
   std::string address() const override { return service_->address(); }
 
  private:
   void Handle(const HttpRequest& request, HttpExchange& exchange) {
-    if (!request.path.starts_with('/'))
-      return exchange.Send(Refusal(absl::InvalidArgumentError("a path begins with a slash")));
     if (request.path == "/healthz") return exchange.Send({.body = "ok\n", .content_type = "text/plain"});
     if (request.path == "/openapi.json")
       return exchange.Send({.body = std::string(embedded::openapi().front().bytes)});
-    if (const absl::Status refused = Check(request); !refused.ok()) return exchange.Send(Refusal(refused));
     const std::vector<std::string_view> parts = Split(std::string_view(request.path).substr(1), '/');
     if (parts[0] == "create" && parts.size() == 1)
       return exchange.Send(request.method == "GET" ? CreateByQuery(request) : NotAllowed("GET"));
@@ -97,9 +94,18 @@ class TaskServer final : public Server {
     OnTask(request, std::string(parts[1]), parts.size() == 3 ? parts[2] : "", exchange);
   }
 
+  HttpVerdict Judge(const HttpRequest& head) {
+    if (head.path == "/healthz" || head.path == "/openapi.json") return {};
+    const absl::Status allowed = Check(head);
+    if (allowed.ok()) return {.trusted = true};
+    if (!options_.token.empty()) wrong_tokens_.Note(head.authorization);
+    return {.refusal = Refusal(allowed)};
+  }
+
   absl::Status Check(const HttpRequest& request) const {
     if (!options_.token.empty() && !IsToken(request.authorization, options_.token))
-      return absl::UnauthenticatedError("show the launcher's token: Authorization: Bearer TOKEN");
+      return absl::UnauthenticatedError(StrCat(request.authorization.empty() ? "no token" : "wrong token",
+                                               ": send the launcher's token: Authorization: Bearer TOKEN"));
     // A page can make a browser ask anything, under any name that leads here.
     if (options_.token.empty() && (request.from_page || !IsLoopback(request.host)))
       return absl::UnauthenticatedError(
@@ -211,6 +217,7 @@ class TaskServer final : public Server {
 
   Controller& controller_;
   const ServerOptions options_;
+  WrongTokens wrong_tokens_{"the launcher"};
   Mutex mu_;
   std::list<std::future<void>> streams_ TY_GUARDED_BY(mu_);
   std::unique_ptr<HttpService> service_;

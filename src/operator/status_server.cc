@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -18,8 +17,8 @@
 namespace trainyard::ops {
 namespace {
 
-constexpr unsigned kMostConnections = 64;
-constexpr unsigned kTimeoutSeconds = 10;
+constexpr std::size_t kMostConnections = 64;
+constexpr absl::Duration kTimeout = absl::Seconds(10);
 
 absl::StatusOr<sockaddr_in6> ParseAddress(const std::string& text) {
   const absl::Status wrong = absl::InvalidArgumentError(
@@ -68,7 +67,7 @@ absl::StatusOr<Fd> Listen(const std::string& text, sockaddr_in6 address) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), size) != 0 ||
-      ::listen(socket.get(), 64) != 0) {
+      ::listen(socket.get(), 4096) != 0) {
     return absl::UnavailableError(StrCat("cannot listen at ", text, ": ", std::strerror(errno)));
   }
   return socket;
@@ -88,13 +87,12 @@ class MicroServer final : public StatusServer {
     }
     port_ = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
                                               : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
-    MHD_Daemon* const daemon =
-        MHD_start_daemon(MHD_USE_EPOLL, 0, nullptr, nullptr, &Answer, this, MHD_OPTION_LISTEN_SOCKET,
-                         socket.get(), MHD_OPTION_CONNECTION_LIMIT, kMostConnections,
-                         MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds, MHD_OPTION_END);
-    if (daemon == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", text));
-    socket.Release();  // the daemon closes it
-    return loop_.Start(daemon);
+    return loop_.Start(std::move(socket),
+                       {.limits = {.most = kMostConnections, .most_strangers = kMostConnections},
+                        .request_timeout = kTimeout,
+                        .write_timeout = kTimeout,
+                        .on_request = &Answer,
+                        .self = this});
   }
   std::uint16_t port() const override { return port_; }
 

@@ -62,7 +62,7 @@ class ServedTest(DashboardCase):
                         {"Cookie": self.cookie + self.token[:-1]}):
             for path in ("/api/jobs", "/api/job?kind=tfjob&namespace=default&name=x", "/api/nodes", "/api/events", "/api/stream"):
                 answer, body = self.ask(path, **headers)
-                self.assertEqual((answer.status, json.loads(body)["error"]), (401, "the token is missing or wrong"))
+                self.assertEqual((answer.status, json.loads(body)["error"]), (401, "%s: open the dashboard with ?token=TOKEN in its address" % ("wrong token" if headers else "no token")))
         self.assertEqual(self.ask("/?token=wrong")[0].status, 401)
         self.assertEqual(self.ask("/api/jobs", Authorization="Bearer " + self.token)[0].status, 200)
         self.assertEqual(self.ask("/api/jobs", method="POST", Cookie=self.cookie + self.token)[0].status, 405)

@@ -380,6 +380,28 @@ TEST_F(HttpServerTest, MakesRoomForNewConnectionsByClosingIdleOnes) {
   EXPECT_EQ(clients[0]->ReadToEnd(), "");
 }
 
+TEST_F(HttpServerTest, ServesAClientAmongMoreStrangersThanItTakes) {
+  options_.max_connections = 40;
+  options_.max_strangers = 20;
+  Start();
+  const auto watcher = Connect();
+  ASSERT_TRUE(watcher->Send(kWatch).ok());
+  ASSERT_TRUE(watcher->ReadUntil("\r\n\r\n").ok());
+  std::vector<Fd> silent;
+  std::vector<std::unique_ptr<TlsClient>> halves;
+  for (int i = 0; i < 200; ++i) {
+    auto socket = ConnectTcp(server_->port());
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    silent.push_back(*std::move(socket));
+    if (i % 20 != 0) continue;
+    halves.push_back(Connect());
+    ASSERT_TRUE(halves.back()->Send("GET /healthz HTTP/1.1\r\nX: ").ok());
+  }
+  EXPECT_THAT(Ask(*Connect(), kGet), EndsWith("body 0"));
+  EXPECT_EQ(halves[0]->ReadToEnd(), "") << "a request without its end is no reason to stay";
+  EXPECT_EQ(streams_.gone(), 0) << "strangers do not push a watcher out";
+}
+
 TEST_F(HttpServerTest, WaitsWithNewConnectionsWhenNoneIsIdle) {
   options_.max_connections = 1;
   Start();

@@ -18,6 +18,10 @@ constexpr std::size_t kOrderedKeys = 256;
 // else fill any memory.
 constexpr std::size_t kMaxCopiedBytes = std::size_t{3} * 1024 * 1024;
 
+// How many items all insertions and removals of one patch may shift in lists: a patch of ten thousand of them
+// at the begin of a long list would else hold every other client up.
+constexpr std::size_t kMaxShifts = 100'000'000;
+
 using PointerSteps = std::vector<std::string>;
 
 struct Operation {
@@ -157,6 +161,7 @@ class Patcher {
     Array& array = parent->get_array();
     const auto index = last == "-" ? array.size() : ParseArrayIndex(last);
     if (!index || *index > array.size()) return BadIndex(operation, last, array);
+    TY_RETURN_IF_ERROR(Shift(array.size() - *index));
     array.insert(array.begin() + *index, std::move(value));
     return absl::OkStatus();
   }
@@ -182,9 +187,16 @@ class Patcher {
     Array& array = parent->get_array();
     const auto index = ParseArrayIndex(path.back());
     if (!index || *index >= array.size()) return BadIndex(operation, path.back(), array);
+    TY_RETURN_IF_ERROR(Shift(array.size() - *index));
     Document taken = std::move(array[*index]);
     array.erase(array.begin() + *index);
     return taken;
+  }
+
+  absl::Status Shift(std::size_t items) {
+    shifted_ += items;
+    if (shifted_ <= kMaxShifts) return absl::OkStatus();
+    return PatchTooLarge("the operations of this patch move too many items of long lists; replace the list");
   }
 
   static absl::Status BadIndex(const Operation& operation, std::string_view step, const Array& array) {
@@ -194,6 +206,7 @@ class Patcher {
 
   Document& document_;
   std::size_t copied_ = 0;
+  std::size_t shifted_ = 0;
 };
 
 }  // namespace

@@ -171,6 +171,16 @@ TEST(JsonPatchBounds, RefuseADocumentDeeperThanItCouldBeReadAgain) {
   EXPECT_EQ(CodeOf(ApplyJsonPatch(J(R"({"a":{}})"), copies).status()), 422);
 }
 
+TEST(JsonPatchBounds, RefuseToShiftALongListOverAndOver) {
+  const Document before = Object{{"a", Array(100'000, Document(1))}};
+  for (const char* operation : {R"({"op":"remove","path":"/a/0"})", R"({"op":"add","path":"/a/0","value":1})",
+                                R"({"op":"move","from":"/a/0","path":"/a/9"})"}) {
+    EXPECT_EQ(CodeOf(ApplyJsonPatch(before, Array(10'000, J(operation))).status()), 413) << operation;
+    EXPECT_TRUE(ApplyJsonPatch(before, Array(400, J(operation))).ok()) << operation;
+  }
+  EXPECT_TRUE(ApplyJsonPatch(before, Array(10'000, J(R"({"op":"add","path":"/a/-","value":1})"))).ok());
+}
+
 TEST(JsonPatchProperty, AddThenRemoveAtTheSamePathLeavesTheDocument) {
   const Document before = J(R"({"a":{"b":[1,2,{"c":3}]},"d/e":"x","f~g":[[]]})");
   for (const char* path :

@@ -115,6 +115,8 @@ class Serving {
  private:
   grpc::Status Admit(const grpc::CallbackServerContext& context, std::size_t bytes) {
     if (!token_.empty() && !HasToken(context.client_metadata())) {
+      const auto& metadata = context.client_metadata();
+      wrong_tokens_.Note(metadata.contains("token") || metadata.contains("authorization") ? "wrong" : "");
       return {grpc::StatusCode::UNAUTHENTICATED, "etcdserver: invalid auth token"};
     }
     return budget_.Enter(bytes) ? grpc::Status::OK : TooMany();
@@ -132,6 +134,7 @@ class Serving {
   }
 
   const std::string token_;
+  WrongTokens wrong_tokens_{"the store"};
   Budget budget_;
   OpenStreams streams_;
   Workers workers_;

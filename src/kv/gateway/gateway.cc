@@ -1,6 +1,5 @@
 #include "kv/gateway/gateway.h"
 
-#include <microhttpd.h>
 #include <poll.h>
 
 #include <utility>
@@ -21,7 +20,8 @@
 namespace trainyard::kv {
 namespace {
 
-constexpr unsigned kMaxConnections = 1000;
+constexpr std::size_t kMaxConnections = 1000;
+constexpr std::size_t kMaxStrangers = 256;
 constexpr std::size_t kMaxGatewayBytes = std::size_t{256} << 20;
 constexpr absl::Duration kEndGrace = absl::Milliseconds(200);  // for the last lines of watches
 
@@ -50,6 +50,7 @@ class MicroGateway final : public Gateway {
 
   const GatewayOptions options_;
   ListenAddress address_;
+  WrongTokens wrong_tokens_{"the store's gateway"};
   Budget budget_;
   Workers workers_;
   EtcdCalls calls_;
@@ -65,15 +66,13 @@ absl::Status MicroGateway::Open(ListenAddress address) {
   address_ = std::move(address);
   TY_ASSIGN_OR_RETURN(Fd socket, Listen(address_));
   TY_ASSIGN_OR_RETURN(address_.port, PortOf(socket));
-  const auto timeout =
-      static_cast<unsigned>(absl::ToInt64Seconds(absl::Ceil(options_.timeout, absl::Seconds(1))));
-  MHD_Daemon* const daemon = MHD_start_daemon(
-      MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &OnRequest, this,
-      MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_NOTIFY_COMPLETED, &OnCompleted, this,
-      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_END);
-  if (daemon == nullptr) return absl::UnavailableError(StrCat("cannot serve at ", address_.Text()));
-  socket.Release();  // the daemon closes it
-  TY_RETURN_IF_ERROR(loop_.Start(daemon));
+  TY_RETURN_IF_ERROR(
+      loop_.Start(std::move(socket), {.limits = {.most = kMaxConnections, .most_strangers = kMaxStrangers},
+                                      .request_timeout = options_.timeout,
+                                      .write_timeout = options_.timeout,
+                                      .on_request = &OnRequest,
+                                      .on_completed = &OnCompleted,
+                                      .self = this}));
   ticker_ = std::make_unique<Ticker>(options_.patience, [this] { Tick(); });
   return absl::OkStatus();
 }
@@ -118,8 +117,8 @@ std::size_t MicroGateway::streams() const {
 }
 
 void MicroGateway::Begin(MHD_Connection* connection, const char* path, const char* method, void** state) {
-  auto exchange = std::make_shared<Exchange>(Exchange::Host{calls_, workers_, budget_, loop_, options_.token},
-                                             connection);
+  auto exchange = std::make_shared<Exchange>(
+      Exchange::Host{calls_, workers_, budget_, loop_, options_.token, wrong_tokens_}, connection);
   *state = exchange.get();
   bool stopping = false;
   {

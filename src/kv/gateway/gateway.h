@@ -29,7 +29,8 @@ struct GatewayOptions {
   int threads = 4;  // that wait for the store
   // How often it is looked whether clients of watches have gone, or take nothing.
   absl::Duration patience = absl::Seconds(1);
-  absl::Duration timeout = absl::Seconds(60);  // a connection on which nothing moves for so long is closed
+  // For a request to arrive, from the connection or the request before it; and while a client takes nothing.
+  absl::Duration timeout = absl::Seconds(60);
 };
 
 class Gateway {

@@ -49,6 +49,7 @@ std::optional<GatewayAnswer> Exchange::Refusal(std::string_view path, std::strin
   const bool head = method == "HEAD" && route_->method == "GET";
   if (method != route_->method && !head) return GatewayAnswer::Text(405, "Method Not Allowed\n");
   if (route_->needs_token && !host_.token.empty() && !HasToken()) {
+    host_.wrong_tokens.Note(StrCat(Header("token"), Header(MHD_HTTP_HEADER_AUTHORIZATION)));
     return GatewayAnswer::Error(absl::UnauthenticatedError("etcdserver: invalid auth token"));
   }
   if (host_.token.empty() && !Header(MHD_HTTP_HEADER_ORIGIN).empty()) {
@@ -102,6 +103,7 @@ MHD_Result Exchange::Take(const char* data, std::size_t* size) {
 }
 
 void Exchange::Dispatch() {
+  if (route_->needs_token) host_.loop.Serve(connection_);
   if (route_->stream) return Wake();
   host_.workers.Post([self = shared_from_this()] {
     self->route_->answer(self->host_.calls, self->body_,

@@ -8,7 +8,6 @@
 //                                                  └── no line: suspended ──┘
 #pragma once
 
-#include <microhttpd.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -18,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/access.h"
 #include "base/http_loop.h"
 #include "base/mutex.h"
 #include "kv/etcd/etcd_server_calls.h"
@@ -35,6 +35,7 @@ class Exchange final : public std::enable_shared_from_this<Exchange> {
     Budget& budget;
     HttpLoop& loop;
     const std::string& token;
+    WrongTokens& wrong_tokens;
   };
   Exchange(Host host, MHD_Connection* connection) : host_(host), connection_(connection) {}
 

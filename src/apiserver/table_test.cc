@@ -1,0 +1,28 @@
+#include "apiserver/table.h"
+
+#include "gtest/gtest.h"
+
+namespace trainyard::apiserver {
+namespace {
+
+TEST(Tables, ShowNoMoreOfAnObjectThanARowMayHold) {
+  const ResourceInfo resource{.custom = true};
+  ServedVersion version;
+  for (int i = 0; i < 100; ++i)
+    version.columns.push_back({.name = "Spec", .type = "string", .json_path = ".spec.text"});
+  version.columns.push_back({.name = "All", .type = "string", .json_path = ".spec"});
+  const auto cells = [&](std::size_t size) {
+    const Document object =
+        Object{{"metadata", Object{{"name", "x"}}}, {"spec", Object{{"text", std::string(size, 'x')}}}};
+    return PrintJson(CellsOf(resource, version, object, absl::UnixEpoch()));
+  };
+  EXPECT_NE(cells(10).find(R"("{\"text\":\"xxxxxxxxxx\"}")"), std::string::npos);
+  EXPECT_EQ(cells(100).find("<too large>"), std::string::npos);
+  for (const std::size_t size : {2'000, 60'000, 1'000'000}) {
+    EXPECT_LT(cells(size).size(), std::size_t{70} << 10) << size;
+    EXPECT_NE(cells(size).find("<too large>"), std::string::npos) << size;
+  }
+}
+
+}  // namespace
+}  // namespace trainyard::apiserver
