@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "bench/graph.h"
 #include "ps/registry.h"
+#include "ps/rpc/places.h"
 #include "ps/trainer_peers.h"
 
 namespace trainyard::bench {
@@ -122,7 +123,9 @@ class PushAndPull {
       return processes_->Await(kPserver, absl::ZeroDuration());
     peers_ = std::make_unique<ps::TrainerPeers>(
         *registry_, ps::TrainerIdentity{.graph = trainer_.id, .incarnation = 1},
-        [this] { return ps::Share{.places = {{peers_->step(), peers_->step() + 1}}}; });
+        [this](ps::wire::ContributeRequest& request) {
+          *request.mutable_used() = ps::ToWire(ps::Share{.places = {{peers_->step(), peers_->step() + 1}}});
+        });
     TY_ASSIGN_OR_RETURN(const ps::TrainerPeers::Place place, peers_->Join(kRecords));
     return place.share.places.empty() ? peers_->NextShare().status() : absl::OkStatus();
   }
