@@ -116,8 +116,7 @@ class Faults(StoreFaults):
         self.assertEqual(job.status().state, "Complete")
         self.assertLess(float(rest[-1]), 0.1)
 
-    @longer_if_over
-    def test_of_trainers_leave_the_outputs_of_each_step_that_counts(self):
+    def check_outputs(self, mode):
         """Each step puts out its labels: those of the committed steps are those of every record, once in each pass."""
         ty, np = graph_jobs.ty, graph_jobs.np
         net = ty.Net("labels", seed=7)
@@ -125,25 +124,31 @@ class Faults(StoreFaults):
         net.output(y)
         net.minimize(net.mean(net.square_error_cost(net.fc(x, 1), y)), ty.Adam(rate=0.01))
         labels = collections.Counter(np.loadtxt(self.data, delimiter=",", dtype=np.float32)[:, 13].tolist())
-        for mode in ("sync", "async"):
-            with self.subTest(mode):
-                passes = 6 * self.times
-                job = self.start("outputs-" + mode, net.finish(), passes=passes, mode=mode)
-                outputs = job.trainers.get(y)
-                seen = []
-                for _ in range(3):
-                    for output in outputs:
-                        seen.append(output)
-                        if len(seen) % 300 == 0:
-                            break
-                    self.kill("outputs-" + mode, "trainer-%d" % (len(seen) // 300 % 2))
-                seen += outputs
-                self.assertEqual(job.status().state, "Complete")
-                self.assertTrue(all(output.committed for output in seen))
-                shown = collections.Counter(float(label) for output in seen for label in np.ravel(output.value))
-                self.assertEqual({label: shown[label] - count * passes for label, count in labels.items()
-                                  if shown[label] != count * passes}, {})
-                self.assertEqual(sum(shown.values()), passes * sum(labels.values()))
+        passes = 6 * self.times
+        job = self.start("outputs-" + mode, net.finish(), passes=passes, mode=mode)
+        outputs = job.trainers.get(y)
+        seen = []
+        for _ in range(3):
+            for output in outputs:
+                seen.append(output)
+                if len(seen) % 300 == 0:
+                    break
+            self.kill("outputs-" + mode, "trainer-%d" % (len(seen) // 300 % 2))
+        seen += outputs
+        self.assertEqual(job.status().state, "Complete")
+        self.assertTrue(all(output.committed for output in seen))
+        shown = collections.Counter(float(label) for output in seen for label in np.ravel(output.value))
+        self.assertEqual({label: shown[label] - count * passes for label, count in labels.items()
+                          if shown[label] != count * passes}, {})
+        self.assertEqual(sum(shown.values()), passes * sum(labels.values()))
+
+    @longer_if_over
+    def test_of_trainers_leave_the_outputs_of_each_step_that_counts(self):
+        self.check_outputs("sync")
+
+    @longer_if_over
+    def test_of_trainers_leave_the_outputs_of_each_step_that_counts_in_async_mode(self):
+        self.check_outputs("async")
 
     @longer_if_over
     def test_of_one_trainer_do_not_stop_the_others_in_async_mode(self):
