@@ -205,7 +205,7 @@ class AiObjectMaker final : public ObjectMaker {
     if (!job_.spec.config_in_file) return AddSpelled(discovery_, head, last, std::move(list));
     const std::string name = StrCat(head, "_", absl::AsciiStrToUpper({last.data(), last.size()}));
     AddEnv(discovery_, StrCat(name, "_FILE"), StrCat(kConfigFolder, "/", name));
-    config_[name] = std::move(list);
+    config_[name] = list;
   }
 
   void FillContainer(Object& container, const Object& pod_spec, const Role& from, const Place& place,
