@@ -31,7 +31,7 @@ namespace {
 
 constexpr absl::Duration kEphemeralGrace = absl::Seconds(2);
 constexpr absl::Duration kIdlePollInterval =
-    absl::Seconds(2);  // at jobs, while nobody has the dashboard open
+    absl::Seconds(2);  // at jobs, while no dashboard is open
 
 // "cpu=4,memory=8Gi,nvidia.com/gpu=2"
 absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::string& text) {

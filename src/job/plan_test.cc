@@ -266,7 +266,7 @@ TEST(PlanJob, SaysUntilWhenTheKubeletHoldsAContainerBack) {
             "worker-0 exited 1 (Error) on node-1; restart 1; waiting until 22:13:41 UTC");
 }
 
-// ---- what somebody has changed
+// ---- repairs
 
 TEST(PlanJob, RepairsLabelsOfPodsAndWhatServicesSelect) {
   World world = Running(Workers(2, RestartPolicy::kAlways));

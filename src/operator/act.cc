@@ -290,7 +290,7 @@ class Actor {
     TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, ReadMeta(api_, resource, key));
     if (meta.controller && meta.controller->uid == std::string_view(job_.meta.uid)) {
       if (IsWatched(meta)) return meta;  // the cache will have it, and what else is wrong with it
-      // Somebody has taken the label from it that it is watched by.
+      // It lost the label that the operator watches.
       const Object patch{{"metadata", Object{{"uid", meta.uid}, {"labels", kind_.LabelsOf(job_.meta)}}}};
       TY_ASSIGN_OR_RETURN(std::string text,
                           api_.Do(kube::ForMetadata(kube::PatchOperation(

@@ -23,7 +23,7 @@ class HeldOutputs {
   using Match = std::function<bool(int trainer, const Entry& entry)>;
 
   // The trainer has contributed a step and put out `entry.output` in it, if that is not empty. Of what it put
-  // out before, all but the last `unwritten` is in the store. Told twice is told once.
+  // out before, all but the last `unwritten` is in the store. A second call changes nothing.
   void Add(int trainer, Entry entry, std::int64_t unwritten);
   // Those that match, by trainer and in their order.
   std::map<int, std::vector<std::string>> Find(const Match& match) const;

@@ -78,7 +78,7 @@ class Lead {
   void Await(int trainer);
   // Its lease has ended. A contribution that it made still counts.
   void Leave(int trainer, std::int64_t incarnation);
-  // Its gradients of `step` are on all pservers. Told twice is told once. Aborted: it is not of this time any
+  // Its gradients of `step` are on all pservers. A second call changes nothing. Aborted: it is not of this time any
   // more.
   absl::Status Contribute(int trainer, std::int64_t incarnation, std::int64_t step, const Share& used,
                           std::int64_t attempt = 1);
