@@ -30,8 +30,7 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kEphemeralGrace = absl::Seconds(2);
-constexpr absl::Duration kIdlePollInterval =
-    absl::Seconds(2);  // at jobs, while no dashboard is open
+constexpr absl::Duration kIdlePollInterval = absl::Seconds(2);  // at jobs, while no dashboard is open
 
 // "cpu=4,memory=8Gi,nvidia.com/gpu=2"
 absl::StatusOr<std::map<std::string, std::string>> ParseCapacity(const std::string& text) {

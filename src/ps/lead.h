@@ -78,8 +78,8 @@ class Lead {
   void Await(int trainer);
   // Its lease has ended. A contribution that it made still counts.
   void Leave(int trainer, std::int64_t incarnation);
-  // Its gradients of `step` are on all pservers. A second call changes nothing. Aborted: it is not of this time any
-  // more.
+  // Its gradients of `step` are on all pservers. A second call changes nothing. Aborted: it is not of this
+  // time any more.
   absl::Status Contribute(int trainer, std::int64_t incarnation, std::int64_t step, const Share& used,
                           std::int64_t attempt = 1);
   // More to do, or done: then no step waits for this trainer any more. Aborted: it was told that it is done,
