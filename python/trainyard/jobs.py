@@ -115,8 +115,8 @@ class Workers:
 
     def get(self, *names: str | Variable, uncommitted: bool = False) -> Iterator[Output]:
         """The values that they put out under these names (Net.output() says which there are), from the beginning and
-        as they come; all that they put out without a name. Each step that counts in what is learnt comes once, whoever
-        was killed; uncommitted: those that do not count come too. Ends with the job. Error: why the job failed."""
+        as they come; all that they put out without a name. Each step that counts in what is learnt comes once,
+        whichever process was killed; uncommitted: those that do not count come too. Ends with the job. Error: why the job failed."""
         wanted = [name.name if isinstance(name, Variable) else name for name in names]
         for name in wanted:
             if not isinstance(name, str):

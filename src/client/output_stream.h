@@ -32,7 +32,7 @@ struct GraphOutput {
 using JobLook = std::function<absl::Status()>;
 
 // Used by one thread. Each committed step of each trainer comes once, also if it was undone by a roll-back
-// and done again; whoever was killed, none is left out that the store keeps.
+// and done again; whichever process was killed, none that the store keeps is left out.
 class OutputStream {
  public:
   // Of the graphs whose ids begin with `prefix` ("trainer-"), those values that have one of the names; all if

@@ -259,7 +259,7 @@ class AiJobReader : private SpecReader {
     }
   }
 
-  // Each pod is told of all pods of each role: its instances, and its hosts with each of its ports.
+  // Each pod gets the addresses of all pods of each role: instances, and hosts with each of their ports.
   void MeasureLists(const job::RoleSpec& role, int most) {
     const std::size_t instance =
         job::LongestPodName({.job = name_, .uid = ""}, role.slug, most) + 1 + namespace_.size();

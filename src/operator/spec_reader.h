@@ -73,10 +73,10 @@ class SpecReader {
   void CheckPort(const std::string& path, const Document& port);
   // Names of pods begin with the job's, and services have the same names.
   void CheckJobName(std::string_view name);
-  // Adds the pods of a role to what is generated for the job; more than all may be together is told.
+  // Adds the pods of a role to the bytes generated for the job. Reports an error above the limit.
   void AddPods(const std::string& path, std::size_t replicas, const Document* pod_template);
-  // Whether what every container is told of all `pods` goes into a ConfigMap instead of its environment; more
-  // than that holds is told.
+  // Whether the addresses of all `pods` go into a ConfigMap instead of each container's environment. Reports
+  // an error if they do not fit there either.
   struct Told {
     std::size_t longest = 0;  // variable
     std::size_t bytes = 0;    // of all variables
