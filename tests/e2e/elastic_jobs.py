@@ -12,7 +12,7 @@ import cases
 import graph_jobs
 import processes
 from cluster import environment, eventually
-from graph_jobs import load_package
+from graph_jobs import JobOver, load_package
 
 # Each record is another unit vector, and the gradient of a minibatch is the mean of its records: with a rate of 1 the
 # weight of a record falls by 1 / minibatch whenever it is used. What was learnt is a count of every record's uses. With
@@ -67,6 +67,8 @@ class ElasticCase(unittest.TestCase):
     """All tests of a class share a cluster, and use names of their own."""
 
     flags = ("--capacity", "cpu=8,memory=16Gi")
+    job = None  # the one started last
+    times = 1  # see longer_if_over
 
     @classmethod
     def setUpClass(cls):
@@ -108,7 +110,20 @@ class ElasticCase(unittest.TestCase):
         job = subprocess.Popen(self.command(verb, *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=environment())
         self.addCleanup(job.kill)
+        self.job = job
         return job
+
+    def check_job_runs(self):
+        """Raises JobOver when the job started last is complete, and fails when it has failed."""
+        if self.job is not None and self.job.poll() is not None:
+            out, err = self.job.communicate()
+            raise (AssertionError if self.job.returncode else JobOver)(out + err)
+
+    def delete_pod(self, pod):
+        done = self.cluster.kubectl("delete", "pod", pod, "--wait=false", check=False)
+        if done.returncode != 0:
+            eventually(lambda: self.job.poll() is not None, "the job to be over, as %s is gone: %s" % (pod, done.stderr))
+            self.check_job_runs()
 
     def progress(self, name):
         done = self.cluster.kubectl("get", "configmap", name + "-progress", "-o", "jsonpath={.data.progress}", check=False)
@@ -116,8 +131,13 @@ class ElasticCase(unittest.TestCase):
 
     def await_progress(self, name, condition, what):
         def looks():
+            over = self.job is not None and self.job.poll() is not None
             progress = self.progress(name)
-            return progress if progress and condition(progress) else None
+            if progress and condition(progress):
+                return progress
+            if over:
+                self.check_job_runs()
+            return None
         return eventually(looks, what)
 
     def pids(self, job, word):
@@ -131,7 +151,10 @@ class ElasticCase(unittest.TestCase):
 
     def pid(self, job, word, pod):
         """That of one pod, once it runs."""
-        return eventually(lambda: self.pids(job, word).get(pod), "a process in pod " + pod)
+        def looks():
+            self.check_job_runs()
+            return self.pids(job, word).get(pod)
+        return eventually(looks, "a process in pod " + pod)
 
 
 class CountingCase(ElasticCase):

@@ -15,6 +15,7 @@ import elastic_jobs
 import graph_jobs
 from cluster import eventually
 from elastic_jobs import COUNTING_MODEL, CountingCase, ElasticCase, read_tensor, write_digits, write_unit_vectors
+from graph_jobs import longer_if_over
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "mnist")
 RECORDS = 128
@@ -38,38 +39,42 @@ class Training(CountingCase):
         self.assert_each_record_used("plain", 5)
         self.assertNotIn("plain", self.cluster.kubectl("get", "pods,secrets,configmaps").stdout)
 
+    @longer_if_over
     def test_goes_on_when_workers_and_the_master_are_killed(self):
-        job = self.start_job("train", *self.counting("losses", 600), "--checkpoint-steps", 50, "--keep")
-        self.await_progress("losses", lambda p: p["totalRecords"] > 1000 and p["workers"] == 2, "training to begin")
-        first = self.pid("losses", "worker", "losses-worker-0")
+        name, epochs = "losses%d" % self.times, 600 * self.times
+        job = self.start_job("train", *self.counting(name, epochs), "--checkpoint-steps", 50, "--keep")
+        self.await_progress(name, lambda p: p["totalRecords"] > 1000 and p["workers"] == 2, "training to begin")
+        first = self.pid(name, "worker", name + "-worker-0")
         os.kill(first, signal.SIGKILL)
-        progress = self.await_progress("losses", lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
+        progress = self.await_progress(name, lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
         self.assertEqual([(one["role"], one["index"], one["pod"]) for one in progress["lastRestarts"]],
-                         [("worker", 0, "losses-worker-0")])
+                         [("worker", 0, name + "-worker-0")])
         self.assertRegex(progress["lastRestarts"][0]["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
-        os.kill(self.pid("losses", "master", "losses-master"), signal.SIGKILL)
+        os.kill(self.pid(name, "master", name + "-master"), signal.SIGKILL)
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
-        self.assertIn("trained %d records, version %d" % (600 * RECORDS, 600 * RECORDS // 4), out)
+        self.assertIn("trained %d records, version %d" % (epochs * RECORDS, epochs * RECORDS // 4), out)
         self.assertIn("1 restarts", out, "the master that came back knows of it")
-        self.assertIn("worker 0 is launched again: losses-worker-0 was killed by signal 9", err)
-        self.assert_each_record_used("losses", 600)
-        logs = self.cluster.kubectl("logs", "losses-master").stdout
+        self.assertIn("worker 0 is launched again: %s-worker-0 was killed by signal 9" % name, err)
+        self.assert_each_record_used(name, epochs)
+        logs = self.cluster.kubectl("logs", name + "-master").stdout
         self.assertIn("the master comes back", logs)
         self.assertIn("goes on from a checkpoint", logs)
-        self.assertEqual(self.cluster.phase("losses-worker-0"), "Failed", "what was killed is kept with its log")
+        self.assertEqual(self.cluster.phase(name + "-worker-0"), "Failed", "what was killed is kept with its log")
         events = self.cluster.kubectl("get", "events").stdout
         self.assertIn("WorkerRelaunched", events)
 
+    @longer_if_over
     def test_goes_on_when_the_pod_of_a_worker_is_deleted(self):
-        job = self.start_job("train", *self.counting("deleted", 300), "--keep")
-        self.await_progress("deleted", lambda p: p["workers"] == 2, "training to begin")
-        self.cluster.kubectl("delete", "pod", "deleted-worker-1", "--wait=false")
-        progress = self.await_progress("deleted", lambda p: p["restarts"] == 1, "a worker to be launched again")
+        name, epochs = "deleted%d" % self.times, 300 * self.times
+        job = self.start_job("train", *self.counting(name, epochs), "--keep")
+        self.await_progress(name, lambda p: p["workers"] == 2, "training to begin")
+        self.delete_pod(name + "-worker-1")
+        progress = self.await_progress(name, lambda p: p["restarts"] == 1, "a worker to be launched again")
         self.assertEqual(progress["lastRestarts"][0]["index"], 1)
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
-        self.assert_each_record_used("deleted", 300)
+        self.assert_each_record_used(name, epochs)
 
     def test_ends_with_ctrl_c_and_can_be_begun_with_what_it_had(self):
         job = self.start_job("train", *self.counting("ended", 100000), "--checkpoint-dir", self.path("ended-ckpt"))

@@ -10,6 +10,7 @@ import signal
 
 import elastic_jobs
 from elastic_jobs import CountingCase, read_tensor, write_digits
+from graph_jobs import longer_if_over
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "mnist")
 
@@ -32,33 +33,37 @@ class Pservers(CountingCase):
         self.assertEqual(len(sizes), 2)
         self.assertLess(max(sizes), 1.5 * min(sizes), "each has about half of it")
 
+    @longer_if_over
     def test_goes_on_when_a_pserver_is_killed_and_says_so(self):
-        job = self.start_job("train", *self.counting("lost", 300), "--checkpoint-steps", 50, "--keep")
-        self.await_progress("lost", lambda p: p["version"] > 200 and p["pservers"] == 2, "training to begin")
-        os.kill(self.pid("lost", "pserver", "lost-pserver-1"), signal.SIGKILL)
-        progress = self.await_progress("lost", lambda p: p["restarts"] == 1 and p["pservers"] == 2, "a pserver to be back")
+        name, epochs = "lost%d" % self.times, 300 * self.times
+        job = self.start_job("train", *self.counting(name, epochs), "--checkpoint-steps", 50, "--keep")
+        self.await_progress(name, lambda p: p["version"] > 200 and p["pservers"] == 2, "training to begin")
+        os.kill(self.pid(name, "pserver", name + "-pserver-1"), signal.SIGKILL)
+        progress = self.await_progress(name, lambda p: p["restarts"] == 1 and p["pservers"] == 2, "a pserver to be back")
         restart = progress["lastRestarts"][0]
-        self.assertEqual((restart["role"], restart["index"], restart["pod"]), ("pserver", 1, "lost-pserver-1"))
+        self.assertEqual((restart["role"], restart["index"], restart["pod"]), ("pserver", 1, name + "-pserver-1"))
         self.assertRegex(restart["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
-        os.kill(self.pid("lost", "worker", "lost-worker-0"), signal.SIGKILL)
-        self.await_progress("lost", lambda p: p["restarts"] == 2 and p["workers"] == 2, "a worker to be back")
-        os.kill(self.pid("lost", "master", "lost-master"), signal.SIGKILL)
+        os.kill(self.pid(name, "worker", name + "-worker-0"), signal.SIGKILL)
+        self.await_progress(name, lambda p: p["restarts"] == 2 and p["workers"] == 2, "a worker to be back")
+        os.kill(self.pid(name, "master", name + "-master"), signal.SIGKILL)
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
-        self.assertIn("pserver 1 is launched again: lost-pserver-1 was killed by signal 9", err)
-        self.assert_each_record_used("lost", 300)
-        logs = self.cluster.kubectl("logs", "lost-master").stdout
-        self.assertRegex(logs, r"goes back to the newest checkpoint because=.pserver 1 \(lost-pserver-1\)")
+        self.assertIn("pserver 1 is launched again: %s-pserver-1 was killed by signal 9" % name, err)
+        self.assert_each_record_used(name, epochs)
+        logs = self.cluster.kubectl("logs", name + "-master").stdout
+        self.assertRegex(logs, r"goes back to the newest checkpoint because=.pserver 1 \(%s-pserver-1\)" % name)
         self.assertIn("PserverRelaunched", self.cluster.kubectl("get", "events").stdout)
 
+    @longer_if_over
     def test_goes_on_when_the_pod_of_a_pserver_is_deleted(self):
-        job = self.start_job("train", *self.counting("deleted", 150), "--checkpoint-steps", 50)
-        self.await_progress("deleted", lambda p: p["version"] > 100, "training to begin")
-        self.cluster.kubectl("delete", "pod", "deleted-pserver-0", "--wait=false")
+        name, epochs = "deleted%d" % self.times, 300 * self.times
+        job = self.start_job("train", *self.counting(name, epochs), "--checkpoint-steps", 50)
+        self.await_progress(name, lambda p: p["version"] > 100, "training to begin")
+        self.delete_pod(name + "-pserver-0")
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
-        self.assertRegex(err, "pserver 0 is launched again: deleted-pserver-0 ")
-        self.assert_each_record_used("deleted", 150)
+        self.assertRegex(err, "pserver 0 is launched again: %s-pserver-0 " % name)
+        self.assert_each_record_used(name, epochs)
 
     def test_leaves_checkpoints_that_are_read_whole(self):
         folder = self.path("whole-ckpt")

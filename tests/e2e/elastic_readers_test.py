@@ -14,6 +14,7 @@ import subprocess
 import elastic_jobs
 from cluster import environment
 from elastic_jobs import COUNTING_MODEL, ElasticCase, read_tensor
+from graph_jobs import longer_if_over
 
 EXAMPLE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples", "reader")
 RECORDS = 128
@@ -144,16 +145,20 @@ class ReadersCase(ElasticCase):
 
 
 class Training(ReadersCase):
+    @longer_if_over
     def test_uses_each_row_of_sqlite_once_in_each_epoch_whoever_is_killed(self):
-        job = self.start_job("train", *self.counting("rows", 400, "Rows", self.rows + "#numbers"), "--checkpoint-steps", 50)
-        self.kill_a_worker("rows")
-        os.kill(self.pid("rows", "master", "rows-master"), signal.SIGKILL)
-        self.assert_complete(job, "rows", 400)
+        name, epochs = "rows%d" % self.times, 400 * self.times
+        job = self.start_job("train", *self.counting(name, epochs, "Rows", self.rows + "#numbers"), "--checkpoint-steps", 50)
+        self.kill_a_worker(name)
+        os.kill(self.pid(name, "master", name + "-master"), signal.SIGKILL)
+        self.assert_complete(job, name, epochs)
 
+    @longer_if_over
     def test_uses_each_file_of_a_folder_once_in_each_epoch_in_any_order(self):
-        job = self.start_job("train", *self.counting("files", 400, "Files", self.files), "--shuffle", "records")
-        self.kill_a_worker("files")
-        self.assert_complete(job, "files", 400)
+        name, epochs = "files%d" % self.times, 400 * self.times
+        job = self.start_job("train", *self.counting(name, epochs, "Files", self.files), "--shuffle", "records")
+        self.kill_a_worker(name)
+        self.assert_complete(job, name, epochs)
 
     def test_asks_for_scattered_records_at_once(self):
         self.complete("train", *self.counting("lines", 3, "Lines", self.lines), "--shuffle", "records")

@@ -83,8 +83,9 @@ class StoreFaults(GraphJobCase):
         list(outputs)
         self.assert_same(job, self.undisturbed(passes))
 
+    @longer_if_over
     def test_of_the_store_for_longer_than_a_lease_stop_the_graphs_and_they_go_on_from_their_checkpoint(self):
-        job = self.start("long", self.program, passes=120, checkpoint_every=25)
+        job = self.start("long", self.program, passes=120 * self.times, checkpoint_every=25)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 60)
         self.without_store(6)

@@ -78,7 +78,7 @@ class JobOver(AssertionError):
 
 
 def longer_if_over(test):
-    """On a busy machine a job may be over too soon: the test is then tried with longer ones, of self.times as many passes."""
+    """On a busy machine a job may be over too soon: tries the test again with longer jobs, of self.times as many passes."""
     @functools.wraps(test)
     def run(self):
         for self.times in (1, 4, 16):
@@ -86,6 +86,7 @@ def longer_if_over(test):
                 return test(self)
             except JobOver:
                 self.doCleanups()
+                self.setUp()
         raise AssertionError("the job is over too soon, however long it is")
     return run
 
