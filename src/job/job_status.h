@@ -144,6 +144,9 @@ struct JobStatus {
   Membership members;
   std::string restarting_role;        // whose restart is waited for; empty: none
   std::vector<Condition> conditions;  // at most one of a type; the one that changed last stands last
+  // What the job reports about its own work, as JSON; empty: nothing. Its master or launcher writes this, and
+  // the operator keeps it.
+  std::string progress;
   bool operator==(const JobStatus&) const = default;
 
   // The current state; null: none.

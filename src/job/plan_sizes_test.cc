@@ -82,6 +82,17 @@ TEST(Size, OfEdlPolicyAutoIsTheAutoscalers) {
   EXPECT_EQ(world.view.pods.size(), 5);
 }
 
+TEST(Size, OfAGroupWithoutPodsIsThatOfTheSpecWhenItBecomesElastic) {
+  World world = Running(AiJob({AiRole("master", 1), AiRole("worker", 0)}));
+  RoleSpec& worker = world.view.spec.roles[1];
+  worker.replicas = 3;
+  worker.size = SizePolicy::kAuto;
+  worker.least = 1;
+  worker.most = 5;
+  Await(world);
+  EXPECT_EQ(world.view.pods.size(), 4);
+}
+
 TEST(Size, OfNothingIsSaid) {
   World world = RunningTrainers(2, RestartPolicy::kAlways, RestartScope::kRole);
   world.view.spec.roles[0].replicas = 0;

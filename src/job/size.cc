@@ -34,7 +34,8 @@ SizeDecision DecideSize(const RoleSpec& role, std::optional<int> now, std::optio
     case SizePolicy::kManual:
       return Bounded(role, role.replicas);
     case SizePolicy::kAuto:
-      return {.size = Bounded(role, target.value_or(now.value_or(role.replicas))).size};
+      // A group that has no pods yet begins with as many as the spec says.
+      return {.size = Bounded(role, target.value_or(now.value_or(0) > 0 ? *now : role.replicas)).size};
     case SizePolicy::kFixed:
       if (!now || *now == role.replicas) return {.size = role.replicas};
       return {

@@ -102,6 +102,7 @@ Document PrintAiJobStatus(const job::JobStatus& status) {
   if (status.members.epoch > 0) {
     out["members"] = Object{{"epoch", status.members.epoch}, {"fingerprint", status.members.fingerprint}};
   }
+  if (auto progress = ParseJson(status.progress); progress.ok()) out["progress"] = *std::move(progress);
   return out;
 }
 
@@ -128,6 +129,7 @@ job::JobStatus ParseAiJobStatus(const Document* status) {
   out.members = {.epoch = LongAt(*status, {"members", "epoch"}),
                  .fingerprint = std::string(StringAt(*status, {"members", "fingerprint"}))};
   ParseConditions(*status, kSpelling, out);
+  if (const Document* const progress = Find(*status, {"progress"})) out.progress = PrintJson(*progress);
   return out;
 }
 

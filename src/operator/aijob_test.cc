@@ -406,6 +406,7 @@ job::JobStatus FullStatus() {
   role.last_time = time;
   status.Set(job::State::kRunning, false, "R1", "m1", time);
   status.Set(job::State::kSucceeded, true, "R2", "m2", time);
+  status.progress = R"({"phase":"Training","epoch":2})";
   return status;
 }
 
