@@ -204,7 +204,7 @@ absl::StatusOr<TaskFigures> MeasureTasks(const Settings& settings) {
   TY_ASSIGN_OR_RETURN(
       Child child,
       Child::Spawn({.argv = {"setpriv", "--pdeathsig", "KILL", settings.trainyard, "master", "--job-file",
-                             folder + "/job.json", "--state-dir", folder, "--no-pods", "--once", "--listen",
+                             folder + "/job.json", "--state-dir", folder, "--no-pods", "--listen",
                              "127.0.0.1:0", "--log-level", "info"},
                     .stdout_path = log,
                     .stderr_path = log}));
