@@ -28,7 +28,7 @@ std::string Join(const std::vector<std::string>& parts, std::size_t most) {
 }
 
 bool Creates(const job::JobPlan& plan) {
-  return std::ranges::any_of(plan.actions, [](const job::Action& action) {
+  return std::ranges::any_of(plan.actions(), [](const job::Action& action) {
     return std::holds_alternative<job::CreatePod>(action) ||
            std::holds_alternative<job::CreateService>(action) ||
            std::holds_alternative<job::WriteMembers>(action);
@@ -221,7 +221,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   absl::Duration next = plan.wake_after.value_or(absl::InfiniteDuration());
   if (hold > absl::ZeroDuration()) next = std::min(next, hold);
   if (lives && !plan.status.IsFinished()) {
-    const bool quiet = plan.status == job.status && plan.actions.empty();
+    const bool quiet = plan.status == job.status && plan.actions().empty();
     next = std::min(next, pacing_.NextRound(key, now, !quiet));
   }
   if (next < absl::InfiniteDuration()) pass.outcome = kube::Again{next};
@@ -230,13 +230,13 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
 
 absl::StatusOr<ActResult> Controller::CarryOut(const CompactJob& job, const job::JobPlan& plan,
                                                Urgency urgency, absl::Time now, Stored& stored) {
-  if (!Creates(plan)) return Act(api_, caches_, kind_, job, plan.actions);
+  if (!Creates(plan)) return Act(api_, caches_, kind_, job, plan.actions());
   pacing_.BeginCreating();
   const absl::Cleanup created = [this] { pacing_.EndCreating(); };
   // Watches may be behind each other: pods that are seen to be gone may have gone because the job has ended,
   // which is not seen yet. What is made is made for a job that is known to be as it is seen.
   TY_RETURN_IF_ERROR(urgency == Urgency::kNow ? Store(job, plan.status, now, stored) : CheckFresh(job));
-  return Act(api_, caches_, kind_, job, plan.actions);
+  return Act(api_, caches_, kind_, job, plan.actions());
 }
 
 job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
