@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 inline constexpr std::string_view kJobUidLabel = "trainyard.dev/job-uid";
 // How often the pod of this index was made again before.
@@ -15,4 +15,4 @@ inline constexpr std::string_view kAvoidsAnnotation = "trainyard.dev/avoids";
 // Why it was told to end while its object stays.
 inline constexpr std::string_view kStoppedAnnotation = "trainyard.dev/stopped";
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile
