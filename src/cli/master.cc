@@ -31,7 +31,6 @@ constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
 // before the first.
 constexpr int kLostCode = 75;
 constexpr int kLostEarlyCode = 76;
-constexpr absl::Duration kFencePeriod = absl::Milliseconds(500);
 constexpr const char* kEarlyEndsVariable = "TRAINYARD_EARLY_ENDS";
 
 // A master whose job another pod has taken over changes nothing more.
@@ -60,7 +59,7 @@ class Fence {
   void Watch(const master::StateFolder& folder) {
     for (;;) {
       if (!folder.IsOwned()) EndFenced(absl::FailedPreconditionError("another pod has taken over this job"));
-      const SteadyTime next = Clock::System().Steady() + kFencePeriod;
+      const SteadyTime next = Clock::System().Steady() + master::StateFolder::kLookEvery;
       const MutexLock lock(mu_);
       while (!stopping_ && changed_.WaitUntil(mu_, next)) {
       }

@@ -43,7 +43,8 @@ Object GroupOf(const ElasticSettings& settings, std::string_view name, int repli
           {"restartPolicy", "OnNodeFailWithExitCode"},
           {"restartScope", "Pod"},
           {"completePolicy", master ? "All" : "None"},
-          {"template", Object{{"spec", std::move(spec)}}}};
+          {"template", Object{{"metadata", Object{{"annotations", Object{{"trainyard.dev/fenced", "true"}}}}},
+                              {"spec", std::move(spec)}}}};
 }
 
 // What every process of the job is told.

@@ -46,13 +46,14 @@ bool PlanBuilder::IsLost(const PodView& pod) {
 
 void PlanBuilder::Delete(const PodView& pod, std::string why) {
   if (!pod.owned) return;
-  if (!pod.deletion) {
+  // The node of a pod confirms that the pod has ended; a lost one does not.
+  const bool at_once = pod.fenced && !pod.IsFinished() && IsLost(pod);
+  if (!pod.deletion && !at_once) {
     Do(DeletePod{.name = pod.name, .uid = pod.uid, .why = std::move(why)});
     return;
   }
-  // Its node would confirm that it has ended; of a lost one nobody would.
   if (!IsLost(pod)) return;
-  if (now_ < pod.deletion->due) return WakeAt(pod.deletion->due);
+  if (!at_once && now_ < pod.deletion->due) return WakeAt(pod.deletion->due);
   Do(DeletePod{.name = pod.name,
                .uid = pod.uid,
                .force = true,

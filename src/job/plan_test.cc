@@ -440,6 +440,17 @@ TEST(PlanJob, ForceDeletesThePodsOfALostNodeWhenTheirOwnGraceIsOver) {
   EXPECT_EQ(world.view.status.roles["Worker"].disruptions, 1);
 }
 
+TEST(PlanJob, ForceDeletesAFencedPodOfALostNodeAtOnce) {
+  World world = Running(Workers(2, RestartPolicy::kOnFailure));
+  world.Find("worker", 1)->fenced = true;
+  world.LoseNode(*world.Find("worker", 1), NodeHealth::kNotReady);
+  world.Settle();
+  EXPECT_EQ(world.Find("worker", 1)->attempt, 0) << "it may come back";
+  world.Pass(absl::Seconds(30));
+  world.Settle();
+  EXPECT_EQ(world.Find("worker", 1)->attempt, 1);
+}
+
 TEST(PlanJob, TakesUnknownForNoMoreThanUnknown) {
   World world = Running(Workers(2, RestartPolicy::kOnFailure));
   world.LoseNode(*world.Find("worker", 1), NodeHealth::kUnknown);

@@ -5,21 +5,28 @@
 //   FOLDER/2/pod, FOLDER/2/queue   the pod that took over, and its queue, which began as a copy
 //
 // The node of a master may only be cut off, with the master still running there. So a pod that takes over
-// never writes to files that another one has open. It copies them under the next number; what the old master
-// stores from then on is seen by nobody, and the old master ends when it finds the higher number.
+// never writes to files that another one has open. It claims the next number, which ends the old master when
+// it looks, waits until it must have looked, and copies the queue. What an old master stores that did not
+// look is seen by nobody.
 #pragma once
 
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace trainyard::master {
 
 class StateFolder {
  public:
+  // How often an owner looks whether it still is.
+  static constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
+
   // Takes the folder over for this pod. A process that is started again in the same pod gets what it had.
-  // FailedPrecondition: another pod has taken it over from this one.
-  static absl::StatusOr<StateFolder> TakeOver(const std::string& folder, const std::string& pod);
+  // After `settle` an owner before must have looked. FailedPrecondition: another pod has taken it over from
+  // this one.
+  static absl::StatusOr<StateFolder> TakeOver(const std::string& folder, const std::string& pod,
+                                              absl::Duration settle = 3 * kLookEvery);
 
   // Where the queue is.
   const std::string& path() const { return path_; }

@@ -23,7 +23,7 @@ void Write(const StateFolder& folder, const char* name, std::string_view text) {
 class StateFolderTest : public testing::Test {
  protected:
   StateFolder TakeOver(const std::string& pod) {
-    return StateFolder::TakeOver(folder_ / "queue", pod).value();
+    return StateFolder::TakeOver(folder_ / "queue", pod, absl::ZeroDuration()).value();
   }
   testing_support::TempFolder folder_;
 };
@@ -55,10 +55,17 @@ TEST_F(StateFolderTest, DoesNotShowWhatAMasterStoresThatWasCutOff) {
 TEST_F(StateFolderTest, DoesNotGoBackToAPodThatLostIt) {
   (void)TakeOver("a");
   (void)TakeOver("b");
-  const auto back = StateFolder::TakeOver(folder_ / "queue", "a");
+  const auto back = StateFolder::TakeOver(folder_ / "queue", "a", absl::ZeroDuration());
   EXPECT_TRUE(absl::IsFailedPrecondition(back.status())) << back.status();
   EXPECT_TRUE(TakeOver("b").IsOwned());
   EXPECT_TRUE(TakeOver("c").IsOwned());
+}
+
+TEST_F(StateFolderTest, IsCopiedFromTheLastPodThatHadAQueue) {
+  Write(TakeOver("a"), "log", "1");
+  std::filesystem::create_directory(folder_ / "queue/2");  // claimed by a pod that was lost before it copied
+  std::ofstream(folder_ / "queue/2/pod") << "b";
+  EXPECT_EQ(Read(TakeOver("c"), "log"), "1");
 }
 
 TEST_F(StateFolderTest, IgnoresACopyThatAMasterDidNotFinish) {

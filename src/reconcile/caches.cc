@@ -80,7 +80,7 @@ kube::MetaOptions KeptOf(const Kind& kind) {
   std::vector<std::string> labels = kind.place_labels();
   labels.emplace_back(kJobUidLabel);
   return {.annotations = {std::string(kAttemptAnnotation), std::string(kStoppedAnnotation),
-                          std::string(kAvoidsAnnotation)},
+                          std::string(kFencedAnnotation), std::string(kAvoidsAnnotation)},
           .labels = std::move(labels)};
 }
 

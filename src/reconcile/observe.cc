@@ -208,6 +208,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
                     .since = LastChange(pod),
                     .deletion = ObserveDeletion(pod.meta),
                     .stopped = !pod.meta.annotations.Get(kStoppedAnnotation).empty(),
+                    .fenced = !pod.meta.annotations.Get(kFencedAnnotation).empty(),
                     .node = std::string(pod.node.view())};
   for (const ContainerStatus& container : pod.containers) view.restarts += container.restart_count;
   view.restarted_after_success = view.restarts > 0 && FollowedSuccess(pod);
