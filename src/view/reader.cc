@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/error.h"
+#include "kube/selector.h"
 #include "view/parse.h"
 
 namespace trainyard::view {
@@ -86,9 +87,8 @@ absl::StatusOr<std::optional<Job>> GetJob(kube::Api& api, const std::string& ns,
   TY_RETURN_IF_ERROR(text.status());
   TY_ASSIGN_OR_RETURN(Document object, ParseJson(*text));
   Document progress;
-  if (!facts.object_selector.empty()) {
-    if (StringAt(object, {"metadata", "labels", facts.job_label}) != name) return std::nullopt;
-  }
+  TY_ASSIGN_OR_RETURN(const kube::LabelSelector selector, kube::LabelSelector::Parse(facts.object_selector));
+  if (!selector.Matches(ObjectAt(object, {"metadata", "labels"}))) return std::nullopt;
   if (kind == Kind::kElastic) {
     const auto told = api.Get(kube::Resource::ConfigMaps(), {ns, StrCat(name, "-progress")});
     if (told.ok()) {
