@@ -197,7 +197,7 @@ class Losses(ScriptCase):
         job = self.start(*self.script("agents", "--worker-num", 2, "--grace", "1s", what="wait"))
         self.await_task("agents", lambda task: task["phase"] == "Running", "all to run")
         before = self.cluster.get("pod", "agents-worker-0")["metadata"]["uid"]
-        for pid, env in self.cluster.processes(pod="agents-worker-0").items():
+        for pid, env in self.cluster.processes(TRAININGJOB_SERVICE="agents-worker-0.default").items():
             if b"TRAINYARD_MEMBER" not in env:  # the script goes with its agent
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
