@@ -64,7 +64,8 @@ int Agent::Serve() {
     if (ending_ && (now >= ending_->last || IsFlushed(now))) break;
   }
   KillDescendants();
-  return killed_ ? 128 + SIGKILL : exit_code_;
+  if (killed_) return 128 + SIGKILL;
+  return asked_code_ ? *asked_code_ : exit_code_ == 0 && signal_ != 0 ? 128 + signal_ : exit_code_;
 }
 
 std::uint64_t Agent::NextDeadline() const {
@@ -105,6 +106,7 @@ void Agent::HandleSignals() {
       killed_ = true;
       continue;
     }
+    signal_ = static_cast<int>(info.ssi_signo);
     const std::uint64_t all = config_.options.term_grace_millis;
     const std::uint64_t margin = std::min(kEndMarginMillis, all / 2);
     BeginEnd(now + std::min(kDefaultGraceMillis, all - margin), now + all);

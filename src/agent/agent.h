@@ -90,7 +90,9 @@ class Agent final : public Calls {
   std::shared_ptr<AttemptLog> previous_log_;  // of the last attempt before that was begun
   std::int64_t previous_attempt_ = 0;
   Status status_;
-  int exit_code_ = 0;  // of the last script
+  int exit_code_ = 0;              // of the last script
+  std::optional<int> asked_code_;  // that the call which ends the agent names
+  int signal_ = 0;                 // that ends the agent
   std::optional<Ending> ending_;
   bool killed_ = false;
 };

@@ -175,7 +175,10 @@ Reply Agent::HandleStop(const Request& request) {
 
 Reply Agent::HandleEnd(const Request& request) {
   std::optional<std::uint64_t> grace;
+  std::optional<std::uint8_t> code;
   if (!TakeSeconds(request, "grace", grace)) return ErrorAnswer(400, "grace is a number of seconds");
+  if (!TakeNumber(request, "code", code)) return ErrorAnswer(400, "code is an exit code, from 0 to 255");
+  if (code) asked_code_ = code;
   BeginEnd(SteadyMillis() + grace.value_or(kDefaultGraceMillis), kNever);
   return Pending{.ready = [this](bool) -> std::optional<Answer> {
     if (!ShallEnd()) return std::nullopt;

@@ -76,7 +76,7 @@ class LauncherCommand final : public Command {
     TY_ASSIGN_OR_RETURN(const auto calls, launch::HttpCalls::Start());
     TY_ASSIGN_OR_RETURN(const launch::AgentSource agent, FindAgent(api));
     launch::Controller controller(api, *calls, {.ns = ns, .agent = agent});
-    controller.Start();
+    TY_RETURN_IF_ERROR(controller.Start());
     TY_RETURN_IF_ERROR(controller.WaitForSync(kCacheSyncTimeout));
     TY_ASSIGN_OR_RETURN(const auto server,
                         launch::Server::Start(controller, {.address = listen_, .token = token}));

@@ -1,6 +1,7 @@
 #include "dashboard/pages.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "base/text.h"
@@ -108,7 +109,8 @@ void AddTold(const Document& told, absl::Time now, Plots& plots) {
 Object PodOnNode(const kube::CompactPod& pod) {
   Object out{
       {"namespace", pod.meta.ns.view()}, {"pod", pod.meta.name}, {"state", kube::PrintPhase(pod.phase)}};
-  for (const view::Kind kind : view::kKinds) {
+  // The last kinds first: their pods carry the labels of an AITrainingJob too.
+  for (const view::Kind kind : std::views::reverse(view::kKinds)) {
     const std::string_view job = pod.meta.labels.Get(view::FactsOf(kind).job_label);
     const auto member = job.empty() ? std::nullopt : view::ParseMember(kind, pod);
     if (!member) continue;

@@ -11,68 +11,105 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/error.h"
-#include "kube/pod_end.h"
 
 namespace trainyard::launch {
 namespace {
 
+constexpr std::string_view kManager = "trainyard-launcher";  // of the fields that it applies
 constexpr absl::Duration kUntilSynced = absl::Milliseconds(20);
 constexpr absl::Duration kDoubleCheck = absl::Seconds(30);
-constexpr int kCancelTries = 5;
+constexpr absl::Duration kAfterConflict = absl::Seconds(1);  // in case that the watch does not say
 constexpr absl::Duration kSeenWithin = absl::Seconds(2);
-constexpr absl::Duration kBetweenWrites = absl::Milliseconds(300);
+constexpr absl::Duration kGoneWithin = absl::Seconds(10);  // what is left of a task of the same name
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
+constexpr absl::Duration kBetweenWrites = absl::Seconds(1);
 constexpr std::size_t kMostReason = 500;
 
 kube::ObjectReference Reference(const StoredTask& task) {
-  return {.api_version = "v1", .kind = "ConfigMap", .key = task.meta.Key(), .uid = task.meta.uid};
+  return {.api_version = AITrainingJobs().ApiVersion(),
+          .kind = AITrainingJobs().kind,
+          .key = task.meta.Key(),
+          .uid = task.meta.uid};
 }
 
 kube::ObjectKey KeyOfPod(const kube::CompactPod& pod) {
-  return {std::string(pod.meta.ns.view()), ConfigName(pod.meta.labels.Get(kTaskLabel))};
+  return {std::string(pod.meta.ns.view()), std::string(pod.meta.labels.Get(kTaskLabel))};
 }
 
-SeenPod Seen(const kube::CompactPod& pod, int launch) {
-  SeenPod seen{.name = pod.meta.name,
-               .uid = pod.meta.uid,
-               .launch = launch,
-               .ip = pod.pod_ip,
-               .node = std::string(pod.node.view()),
-               .running = pod.phase == kube::PodPhase::kRunning,
-               .ended = pod.IsFinished() || pod.IsBeingDeleted(),
-               .deleting = pod.IsBeingDeleted() && !pod.IsFinished()};
-  if (pod.IsFinished()) {
-    seen.cause = kube::DescribeEnd(pod);
-  } else if (pod.IsBeingDeleted()) {
-    seen.cause = "was deleted";
+absl::Status KindIsMissing() {
+  return absl::FailedPreconditionError(
+      "the cluster has no AITrainingJobs: `kubectl apply -k deploy/` installs the kind and its operator");
+}
+
+SeenJob ParseSeenJob(const Document& object) {
+  SeenJob job{.taken_up = Find(object, {"status", "startTime"}) != nullptr,
+              .over = Find(object, {"status", "endTime"}) != nullptr,
+              .succeeded = StringAt(object, {"status", "phase"}) == "Succeed",
+              .message = std::string(StringAt(object, {"status", "ending", "message"})),
+              .workers = static_cast<int>(
+                  IntAt(object, {"spec", "replicaSpecs", Name(Role::kWorker), "replicas"}).value_or(0))};
+  job.asked = Find(object, {"metadata", "annotations", kFailedAnnotation}) != nullptr;
+  job.ends = job.over || Find(object, {"status", "ending"}) != nullptr;
+  const Array* const conditions = ArrayAt(object, {"status", "conditions"});
+  for (std::size_t i = 0; conditions != nullptr && i < conditions->size() && job.message.empty(); ++i) {
+    if (StringAt((*conditions)[i], {"status"}) == "True")
+      job.message = std::string(StringAt((*conditions)[i], {"message"}));
   }
-  for (const auto* const containers : {&pod.init_containers, &pod.containers}) {
-    for (const kube::ContainerStatus& container : *containers) {
-      const bool stuck = container.state.kind == kube::ContainerState::Kind::kWaiting &&
-                         !container.state.reason.empty() &&
-                         container.state.reason.view() != "PodInitializing" &&
-                         container.state.reason.view() != "ContainerCreating";
-      if (stuck && seen.waiting.empty())
-        seen.waiting = StrCat(container.state.reason.view(), container.state.message.empty() ? "" : ": ",
-                              container.state.message);
-    }
-  }
-  if (pod.phase == kube::PodPhase::kPending && pod.scheduled.status == kube::ConditionStatus::kFalse)
-    seen.unscheduled = pod.unscheduled.empty() ? "no node has room" : std::string(pod.unscheduled.view());
-  return seen;
+  return job;
+}
+
+// What the API server is asked for; agents are called.
+std::optional<kube::Operation> OperationOf(const StoredTask& task, const Action& action) {
+  const kube::ObjectKey key = task.meta.Key();
+  const auto patch = [&](Object metadata, Object spec) {
+    metadata["uid"] = task.meta.uid;
+    Object body{{"metadata", std::move(metadata)}};
+    if (!spec.empty()) body["spec"] = std::move(spec);
+    return kube::PatchOperation(AITrainingJobs(), key, PrintJson(body), {.type = kube::PatchType::kMerge});
+  };
+  if (const auto* const resize = std::get_if<Resize>(&action))
+    return patch({},
+                 {{"replicaSpecs", Object{{Name(Role::kWorker), Object{{"replicas", resize->workers}}}}}});
+  if (const auto* const fail = std::get_if<Fail>(&action))
+    return patch({{"annotations", Object{{kFailedAnnotation, fail->why}}}}, {});
+  const auto* const replace = std::get_if<Replace>(&action);
+  if (replace == nullptr) return std::nullopt;
+  const std::string pod = PodName(task.spec.name, replace->member);
+  const Object eviction{
+      {"apiVersion", "policy/v1"},
+      {"kind", "Eviction"},
+      {"metadata", Object{{"name", pod}, {"namespace", key.ns}}},
+      {"deleteOptions",
+       Object{{"preconditions", Object{{"uid", task.status.members.at(replace->member).lost}}}}}};
+  return kube::Operation{
+      .request = {.method = "POST",
+                  .target = kube::ResourcePath(kube::Resource::Pods(), key.ns, pod, "eviction"),
+                  .body = PrintJson(eviction)}};
 }
 
 }  // namespace
+
+std::optional<MemberId> MemberOf(const kube::CompactPod& pod) {
+  return ParseMember(StrCat(pod.meta.labels.Get(kRoleLabel), "-", pod.meta.labels.Get(kIndexLabel)));
+}
 
 absl::StatusOr<StoredTask> ParseStoredTask(std::string json) {
   TY_ASSIGN_OR_RETURN(const Document object, ParseJson(json));
   StoredTask task;
   TY_ASSIGN_OR_RETURN(task.meta, kube::ParseObjectMeta(std::move(json)));
-  const auto spec = ParseTaskSpec(StringAt(object, {"data", kSpecKey}));
-  const auto status = ParseTaskStatus(StringAt(object, {"data", kStatusKey}));
-  if (spec.ok()) task.spec = *spec;
-  if (status.ok()) task.status = *status;
-  const absl::Status valid = spec.ok() ? Validate(*spec) : spec.status();  // anybody may edit a ConfigMap
-  if (!valid.ok() || !status.ok()) task.wrong = Message(valid.ok() ? status.status() : valid);
+  task.job = ParseSeenJob(object);
+  task.cancel = Find(object, {"metadata", "annotations", kCancelAnnotation}) != nullptr;
+  const auto spec = ParseTaskSpec(StringAt(object, {"metadata", "annotations", kSpecAnnotation}));
+  const absl::Status valid = spec.ok() ? Validate(*spec) : spec.status();  // anybody may edit a job
+  if (!valid.ok()) {
+    task.wrong = Message(valid);
+    return task;
+  }
+  task.spec = *spec;
+  task.spec.name = task.meta.name;
+  const Document* const progress = Find(object, {"status", "progress"});
+  task.status = progress == nullptr ? NewStatus(*spec, task.meta.created) : ParseTaskStatus(*progress);
+  for (const MemberId& member : MembersOf(*spec)) task.status.members.try_emplace(member);
   return task;
 }
 
@@ -81,13 +118,11 @@ Controller::Controller(kube::Api& api, HttpCalls& calls, ControllerOptions optio
       calls_(calls),
       options_(std::move(options)),
       queue_(Clock::System(), IdSource::Random()),
-      events_(api, Clock::System(), IdSource::Random(), {.component = "trainyard-launcher"}),
-      history_(api.transport(), Clock::System()),
+      events_(api, Clock::System(), IdSource::Random(), {.component = std::string(kManager)}),
+      writes_(Clock::System()),
       agents_(calls, [this](const kube::ObjectKey& key) { queue_.Add(key); }),
       tasks_(api, Clock::System(), IdSource::Random(),
-             {.resource = kube::Resource::ConfigMaps(),
-              .ns = options_.ns,
-              .label_selector = std::string(kTaskLabel)},
+             {.resource = AITrainingJobs(), .ns = options_.ns, .label_selector = std::string(kTaskLabel)},
              ParseStoredTask),
       pods_(
           api, Clock::System(), IdSource::Random(),
@@ -96,7 +131,10 @@ Controller::Controller(kube::Api& api, HttpCalls& calls, ControllerOptions optio
       pods_by_task_(pods_.AddIndex(kube::IndexByLabel<kube::CompactPod>(std::string(kTaskLabel)))),
       runner_(queue_, Clock::System(), [this](const kube::ObjectKey& key) { return PassOver(key); },
               {.name = "tasks", .workers = options_.workers}) {
-  tasks_.OnChange([this](const kube::Change<StoredTask>& change) { Changed(change.Any().meta.Key()); });
+  tasks_.OnChange([this](const kube::Change<StoredTask>& change) {
+    writes_.Seen(change);
+    Changed(change.Any().meta.Key());
+  });
   pods_.OnChange([this](const kube::Change<kube::CompactPod>& change) { Changed(KeyOfPod(change.Any())); });
 }
 
@@ -107,11 +145,14 @@ Controller::~Controller() {
   events_.Stop();
 }
 
-void Controller::Start() {
+absl::Status Controller::Start() {
+  const absl::Status listed = api_.List(AITrainingJobs(), options_.ns, {.limit = 1}).status();
+  if (kube::IsNotFound(listed)) return KindIsMissing();
   events_.Start();
   tasks_.Start();
   pods_.Start();
   runner_.Start();
+  return absl::OkStatus();
 }
 
 absl::Status Controller::WaitForSync(absl::Duration timeout) {
@@ -138,46 +179,66 @@ std::uint64_t Controller::AwaitChange(std::uint64_t seen, absl::Duration timeout
 
 absl::Status Controller::Create(const TaskSpec& spec) {
   TY_RETURN_IF_ERROR(Validate(spec));
-  TaskStatus status{.reason = "it is new", .since = Clock::System().Now(), .created = Clock::System().Now()};
+  TY_RETURN_IF_ERROR(CreateSecret(spec));
   const absl::Status made =
-      api_.Create(kube::Resource::ConfigMaps(), options_.ns, PrintJson(TaskConfig(options_.ns, spec, status)))
+      api_.Create(AITrainingJobs(), options_.ns, PrintJson(TaskJob(options_.ns, spec, options_.agent)))
           .status();
+  if (kube::IsAlreadyExists(made) && Find(spec.name) == nullptr)
+    return absl::AlreadyExistsError(
+        StrCat("there is an AITrainingJob ", spec.name, " already, which is no task: choose another --task"));
   if (kube::IsAlreadyExists(made))
     return absl::AlreadyExistsError(StrCat("there is a task ", spec.name,
                                            " already: choose another --task, or `trainyard launch delete ",
                                            spec.name, "`"));
+  if (kube::IsNotFound(made)) return KindIsMissing();
   TY_RETURN_IF_ERROR(made);
-  // Whoever made it may ask for it at once.
+  // The caller may ask for it at once.
   const SteadyTime deadline = Clock::System().Steady() + kSeenWithin;
   for (std::uint64_t seen = 0; Find(spec.name) == nullptr && Clock::System().Steady() < deadline;)
-    seen = AwaitChange(seen, absl::Milliseconds(100));
+    seen = AwaitChange(seen, kBetweenLooks);
   return absl::OkStatus();
 }
 
-absl::Status Controller::Cancel(const std::string& name) {
-  for (int i = 0; i < kCancelTries; ++i) {
-    TY_ASSIGN_OR_RETURN(std::string text,
-                        api_.Get(kube::Resource::ConfigMaps(), {options_.ns, ConfigName(name)}));
-    TY_ASSIGN_OR_RETURN(StoredTask task, ParseStoredTask(std::move(text)));
-    if (IsOver(task.status.phase))
-      return absl::FailedPreconditionError(
-          StrCat("task ", name, " has ended already: it is ", Name(task.status.phase)));
-    if (task.status.cancel) return absl::OkStatus();
-    TaskStatus status = task.status;
-    status.cancel = true;
-    const absl::Status stored = Write(task.meta.Key(), task, status).status();
-    if (!kube::IsConflict(stored)) return stored;
+absl::Status Controller::CreateSecret(const TaskSpec& spec) {
+  const SteadyTime deadline = Clock::System().Steady() + kGoneWithin;
+  for (;;) {
+    TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
+    const absl::Status made =
+        api_.Create(kube::Resource::Secrets(), options_.ns, PrintJson(TaskSecret(options_.ns, spec, token)))
+            .status();
+    if (!kube::IsAlreadyExists(made)) return made;
+    // One that no job owns is left from a start that failed half-way, and is as good. If its job is there,
+    // that is for the caller to find out; else the Secret goes soon.
+    const auto found =
+        api_.Do({kube::GetOperation(kube::Resource::Secrets(), {options_.ns, TokenName(spec.name)}),
+                 kube::GetOperation(AITrainingJobs(), {options_.ns, spec.name})});
+    const auto meta = found[0].ok() ? kube::ParseObjectMeta(*found[0]) : found[0].status();
+    if (found[1].ok() || (meta.ok() && !meta->controller)) return absl::OkStatus();
+    if (Clock::System().Steady() > deadline)
+      return absl::UnavailableError(StrCat("secrets ", TokenName(spec.name),
+                                           " is there already and not this task's: delete it, or choose "
+                                           "another --task"));
+    AwaitChange(AwaitChange(0, absl::ZeroDuration()), kBetweenLooks);
   }
-  return absl::AbortedError(StrCat("task ", name, " changes all the time: try again"));
+}
+
+absl::Status Controller::Cancel(const std::string& name) {
+  const std::shared_ptr<const StoredTask> task = Find(name);
+  if (task == nullptr) return absl::NotFoundError(StrCat("there is no task ", name));
+  if (IsOver(task->status.phase))
+    return absl::FailedPreconditionError(
+        StrCat("task ", name, " has ended already: it is ", Name(task->status.phase)));
+  const Object patch{
+      {"metadata", Object{{"uid", task->meta.uid}, {"annotations", Object{{kCancelAnnotation, "true"}}}}}};
+  return api_.Patch(AITrainingJobs(), task->meta.Key(), PrintJson(patch), {}).status();
 }
 
 absl::Status Controller::Delete(const std::string& name) {
-  return api_.Delete(kube::Resource::ConfigMaps(), {options_.ns, ConfigName(name)},
-                     {.propagation = kube::Propagation::kBackground});
+  return api_.Delete(AITrainingJobs(), {options_.ns, name}, {.propagation = kube::Propagation::kBackground});
 }
 
 std::shared_ptr<const StoredTask> Controller::Find(const std::string& name) const {
-  return tasks_.cache().Get({options_.ns, ConfigName(name)});
+  return tasks_.cache().Get({options_.ns, name});
 }
 
 std::vector<std::shared_ptr<const StoredTask>> Controller::List() const { return tasks_.cache().List(); }
@@ -191,114 +252,81 @@ std::vector<std::shared_ptr<const kube::CompactPod>> Controller::PodsOf(const st
 // ---- A pass
 
 kube::Pass Controller::PassOver(const kube::ObjectKey& key) {
-  const std::shared_ptr<const StoredTask> cached = tasks_.cache().Get(key);
-  // Nobody tells when the pods are all known: the last of them is told of a moment before.
+  // No event says when the pods are all known: the last of them comes a moment before.
   if (!tasks_.HasSynced() || !pods_.HasSynced()) return {kube::Again{kUntilSynced}};
-  if (cached == nullptr || cached->meta.deletion_time) {
-    if (cached == nullptr) ForgetPods(key);
-    return {kube::Done()};
-  }
-  StoredTask task = *cached;
-  {
-    const MutexLock lock(mu_);
-    const auto written = written_.find(key);
-    if (written != written_.end() && written->second.older.contains(cached->meta.resource_version)) {
-      task.meta.resource_version = written->second.version;
-      task.status = written->second.status;
-    } else if (written != written_.end()) {
-      written_.erase(written);
-    }
-  }
-  if (!task.wrong.empty())
-    return {kube::Failed{absl::InvalidArgumentError(StrCat("task ", key.name, ": ", task.wrong)), true}};
-  return Carry(key, task);
-}
-
-kube::Pass Controller::Carry(const kube::ObjectKey& key, const StoredTask& task) {
-  if (!IsOver(task.status.phase) || HasLivePods(task)) {
-    if (const absl::Status ensured = EnsureObjects(task); !ensured.ok())
-      return GiveReason(key, task, ensured);
-  }
-  const TaskPlan plan = PlanTask(Observe(task), Clock::System().Now());
-  std::string actions;
-  for (const Action& action : plan.actions) StrAppend(actions, actions.empty() ? "" : ", ", Print(action));
-  if (plan.store) {
-    if (const absl::Status stored = Store(key, task, plan.status); !stored.ok())
-      return {kube::Failed{stored}};
-    Tell(task, plan.status);
-    return {kube::Again{absl::ZeroDuration()}, "store"};
-  }
-  if (const absl::Status acted = Act(task, plan.actions); !acted.ok()) return GiveReason(key, task, acted);
-  const absl::Duration hold = HoldBack(key, task.status, plan.status);
-  if (!(plan.status == task.status) && hold > absl::ZeroDuration()) return {kube::Again{hold}, actions};
-  if (!(plan.status == task.status)) {
-    if (const absl::Status stored = Store(key, task, plan.status); !stored.ok())
-      return {kube::Failed{stored}, actions};
-    Tell(task, plan.status);
-  }
-  if (IsOver(task.status.phase) && plan.actions.empty() && !HasLivePods(task)) {
+  const auto verdict = writes_.Check(key);  // before the cache is read: it may catch up in between
+  const std::shared_ptr<const StoredTask> task = tasks_.cache().Get(key);
+  if (task == nullptr) {
     ForgetPods(key);
     return {kube::Done()};
   }
+  if (task->meta.deletion_time) return {kube::Done()};
+  if (!verdict.caught_up) return {kube::Again{verdict.wait}};
+  if (!task->wrong.empty())
+    return {kube::Failed{absl::InvalidArgumentError(StrCat("task ", key.name, ": ", task->wrong)), true}};
+  return Carry(key, *task);
+}
+
+kube::Pass Controller::Carry(const kube::ObjectKey& key, const StoredTask& task) {
+  if (IsOver(task.status.phase) && task.job.over) {
+    ForgetPods(key);
+    return {kube::Done()};
+  }
+  if (const absl::Status learnt = LearnToken(task); !learnt.ok()) return GiveReason(key, task, learnt);
+  const TaskPlan plan = PlanTask(Observe(task), Clock::System().Now());
+  std::string actions;
+  for (const Action& action : plan.actions) StrAppend(actions, actions.empty() ? "" : ", ", Print(action));
+  if (const absl::Status acted = Act(task, plan.actions); !acted.ok()) return GiveReason(key, task, acted);
+  if (plan.status == task.status) return {kube::Again{std::min(plan.wake_after, kDoubleCheck)}, actions};
+  const absl::Duration hold = plan.store ? absl::ZeroDuration() : HoldBack(key, task.status, plan.status);
+  if (hold > absl::ZeroDuration()) return {kube::Again{std::min(hold, plan.wake_after)}, actions};
+  const absl::Status stored = Store(key, task, plan.status);
+  if (kube::IsConflict(stored)) return {kube::Again{kAfterConflict}, actions};
+  if (!stored.ok()) return {kube::Failed{stored}, actions};
+  Tell(task, plan.status);
   return {kube::Again{std::min(plan.wake_after, kDoubleCheck)}, actions};
 }
 
 kube::Pass Controller::GiveReason(const kube::ObjectKey& key, const StoredTask& task,
                                   const absl::Status& failure) {
   TaskStatus status = task.status;
-  status.reason = Shortened(Message(failure), kMostReason);
-  // What the server finds wrong with a pod it will always find wrong.
-  const bool hopeless = absl::IsInvalidArgument(failure) && !IsOver(status.phase);
-  if (hopeless) {
-    status.phase = Phase::kFailed;
-    status.ended = Clock::System().Now();
-  }
-  if (!(status == task.status) && HoldBack(key, task.status, status) <= absl::ZeroDuration()) {
-    if (Store(key, task, status).ok()) Tell(task, status);
-  }
+  if (!IsOver(status.phase)) status.reason = Shortened(Message(failure), kMostReason);
+  if (!(status == task.status) && HoldBack(key, task.status, status) <= absl::ZeroDuration())
+    Store(key, task, status).IgnoreError();
   return {kube::Failed{failure}};
 }
 
-bool Controller::HasLivePods(const StoredTask& task) const {
-  return std::ranges::any_of(PodsOf(task.spec.name), [](const auto& pod) { return !pod->IsFinished(); });
-}
-
-// What is only for people to read is not stored while much is happening.
+// What is only for people to read is stored once a second at most.
 absl::Duration Controller::HoldBack(const kube::ObjectKey& key, const TaskStatus& before,
                                     const TaskStatus& after) {
   if (before.phase != after.phase) return absl::ZeroDuration();
   const MutexLock lock(mu_);
-  const auto stored = stored_.find(key);
-  if (stored == stored_.end()) return absl::ZeroDuration();
-  return stored->second + kBetweenWrites - Clock::System().Steady();
+  const SteadyTime now = Clock::System().Steady();
+  return stored_.try_emplace(key, now).first->second + kBetweenWrites - now;
 }
 
 TaskView Controller::Observe(const StoredTask& task) {
-  TaskView view{.spec = task.spec, .status = task.status};
+  TaskView view{.spec = task.spec,
+                .status = task.status,
+                .created = task.meta.created,
+                .cancel = task.cancel,
+                .job = task.job};
   const std::string token = TokenOf(task);
   std::set<std::string> present;  // uids of the pods that members have
-  for (const auto& [member, known] : task.status.members) {
-    const auto pod = pods_.cache().Get({options_.ns, PodName(task.spec.name, member, known.launch)});
-    // One of a task of the same name that was before is on its way out.
-    if (pod == nullptr || !pod->meta.controller || pod->meta.controller->uid.view() != task.meta.uid)
-      continue;
-    SeenMember& seen = view.members[member];
-    seen.pod = Seen(*pod, known.launch);
-    present.insert(pod->meta.uid);
-    if (seen.pod->ended) {
-      agents_.Rest(pod->meta.uid);
-      seen.agent = agents_.Find(pod->meta.uid);  // what it said last
-      continue;
-    }
-    if (!seen.pod->running || seen.pod->ip.empty() || token.empty()) continue;
-    agents_.Watch({pod->meta.uid, seen.pod->ip, token, task.meta.Key()});
-    seen.agent = agents_.Find(pod->meta.uid);
-    if (!seen.agent) seen.asked_since = agents_.AskedSince(pod->meta.uid);
-  }
   for (const auto& pod : PodsOf(task.spec.name)) {
-    const bool own = pod->meta.controller && pod->meta.controller->uid.view() == task.meta.uid;
-    if (own && !present.contains(pod->meta.uid) && !pod->IsFinished() && !pod->IsBeingDeleted())
-      view.old_pods.push_back(Seen(*pod, 0));
+    const auto member = MemberOf(*pod);
+    // One of a task of the same name that was before is on its way out.
+    if (!member || !pod->meta.controller || pod->meta.controller->uid.view() != task.meta.uid) continue;
+    SeenMember& seen = view.members[*member];
+    seen.pod = pod;
+    present.insert(pod->meta.uid);
+    if (pod->IsFinished() || pod->IsBeingDeleted()) {
+      agents_.Rest(pod->meta.uid);
+    } else if (pod->phase == kube::PodPhase::kRunning && !pod->pod_ip.empty()) {
+      agents_.Watch({pod->meta.uid, pod->pod_ip, token, task.meta.Key()});
+    }
+    seen.agent = agents_.Find(pod->meta.uid);  // of one that has ended, what it said last
+    if (!seen.agent) seen.asked_since = agents_.AskedSince(pod->meta.uid);
   }
   std::set<std::string> gone;
   {
@@ -316,10 +344,10 @@ void Controller::ForgetPods(const kube::ObjectKey& key) {
   {
     const MutexLock lock(mu_);
     if (auto node = watched_.extract(key)) uids = std::move(node.mapped());
-    written_.erase(key);
     stored_.erase(key);
     tokens_.erase(key);
   }
+  writes_.Forget(key);
   for (const std::string& uid : uids) agents_.Forget(uid);
 }
 
@@ -329,126 +357,60 @@ std::string Controller::TokenOf(const StoredTask& task) const {
   return found == tokens_.end() || found->second.uid != task.meta.uid ? "" : found->second.token;
 }
 
-absl::StatusOr<Document> Controller::FindOwn(const StoredTask& task, const kube::Resource& resource,
-                                             const std::string& name) {
-  TY_ASSIGN_OR_RETURN(std::string text, api_.Get(resource, {options_.ns, name}));
-  TY_ASSIGN_OR_RETURN(Document object, ParseJson(text));
-  TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
-  if (meta.controller && meta.controller->uid.view() == task.meta.uid) return object;
-  return absl::UnavailableError(
-      StrCat(resource.plural, " ", name,
-             " is there already and not this task's: delete it, or choose another --task"));
-}
-
-// The token and the service, made by whoever comes first after the task itself.
-absl::Status Controller::EnsureObjects(const StoredTask& task) {
+absl::Status Controller::LearnToken(const StoredTask& task) {
   if (!TokenOf(task).empty()) return absl::OkStatus();
-  const TaskOwner owner{options_.ns, task.meta.uid};
-  TY_ASSIGN_OR_RETURN(std::string token, NewToken());
-  const auto made = api_.Do({kube::CreateOperation(kube::Resource::Secrets(), options_.ns,
-                                                   PrintJson(TaskSecret(owner, task.spec, token))),
-                             kube::CreateOperation(kube::Resource::Services(), options_.ns,
-                                                   PrintJson(TaskService(owner, task.spec)))});
-  for (const auto& one : made) {
-    if (!one.ok() && !kube::IsAlreadyExists(one.status())) return one.status();
-  }
-  if (!made[0].ok()) {
-    TY_ASSIGN_OR_RETURN(const Document secret,
-                        FindOwn(task, kube::Resource::Secrets(), TokenName(task.spec.name)));
-    TY_ASSIGN_OR_RETURN(token, DecodeBase64(StringAt(secret, {"data", kTokenKey})));
-  }
-  if (!made[1].ok()) TY_RETURN_IF_ERROR(FindOwn(task, kube::Resource::Services(), task.spec.name));
+  const kube::ObjectKey key{options_.ns, TokenName(task.spec.name)};
+  TY_ASSIGN_OR_RETURN(std::string text, api_.Get(kube::Resource::Secrets(), key));
+  TY_ASSIGN_OR_RETURN(const Document secret, ParseJson(text));
+  TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
+  if (meta.controller && meta.controller->uid.view() != task.meta.uid)
+    return absl::UnavailableError(StrCat("secrets ", key.name, " is not this task's: delete the task"));
+  if (!meta.controller)
+    TY_RETURN_IF_ERROR(
+        api_.Patch(kube::Resource::Secrets(), key, PrintJson(OwnerPatch(task.meta.name, task.meta.uid)), {})
+            .status());
+  TY_ASSIGN_OR_RETURN(std::string token, DecodeBase64(StringAt(secret, {"data", kTokenKey})));
   const MutexLock lock(mu_);
   tokens_[task.meta.Key()] = {task.meta.uid, std::move(token)};
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Controller::Write(const kube::ObjectKey& key, const StoredTask& task,
-                                              const TaskStatus& status) {
-  Document object = TaskConfig(options_.ns, task.spec, status);
-  Object& metadata = MakeObjectAt(object, {"metadata"});
-  metadata["resourceVersion"] = task.meta.resource_version;
-  metadata["uid"] = task.meta.uid;
-  TY_ASSIGN_OR_RETURN(std::string text, api_.Update(kube::Resource::ConfigMaps(), key, PrintJson(object)));
-  TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(text)));
-  return meta.resource_version;
-}
-
 absl::Status Controller::Store(const kube::ObjectKey& key, const StoredTask& task, const TaskStatus& status) {
-  const std::shared_ptr<const StoredTask> cached = tasks_.cache().Get(key);
-  const absl::StatusOr<std::string> version = Write(key, task, status);
+  const Object object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                      {"kind", AITrainingJobs().kind},
+                      {"metadata", Object{{"name", key.name},
+                                          {"namespace", key.ns},
+                                          {"uid", task.meta.uid},
+                                          {"resourceVersion", task.meta.resource_version}}},
+                      {"status", Object{{"progress", StatusDocument(status)}}}};
+  TY_ASSIGN_OR_RETURN(
+      std::string answer,
+      api_.Do(kube::ForMetadata(kube::PatchOperation(
+          AITrainingJobs(), key, PrintJson(object),
+          {.type = kube::PatchType::kApply, .field_manager = std::string(kManager), .force = true},
+          "status"))));
+  TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(answer)));
+  writes_.ExpectVersion(key, key, meta.resource_version);
   const MutexLock lock(mu_);
-  if (!version.ok()) {
-    if (kube::IsConflict(version.status())) written_.erase(key);
-    return version.status();
-  }
   stored_[key] = Clock::System().Steady();
-  Written& written = written_[key];
-  written.older.insert(task.meta.resource_version);
-  if (cached != nullptr) written.older.insert(cached->meta.resource_version);
-  written.version = *version;
-  written.status = status;
   return absl::OkStatus();
 }
 
 // ---- Acting
 
 absl::Status Controller::Act(const StoredTask& task, const std::vector<Action>& actions) {
-  const TaskOwner owner{options_.ns, task.meta.uid};
-  std::vector<kube::GonePod> gone = CollectLeaving(task, actions);
   std::vector<kube::Operation> operations;
   for (const Action& action : actions) {
-    if (const auto* const create = std::get_if<CreatePod>(&action)) {
-      operations.push_back(kube::CreateOperation(
-          kube::Resource::Pods(), options_.ns,
-          PrintJson(MemberPod(owner, task.spec, create->member, create->launch, options_.agent))));
-    } else if (const auto* const remove = std::get_if<DeletePod>(&action)) {
-      operations.push_back(kube::DeleteOperation(kube::Resource::Pods(), {options_.ns, remove->name}));
-    }
+    if (auto operation = OperationOf(task, action)) operations.push_back(*std::move(operation));
   }
-  absl::Status failed;
   if (!operations.empty()) {
     for (const auto& result : api_.Do(std::move(operations))) {
-      const bool fine =
-          result.ok() || kube::IsAlreadyExists(result.status()) || kube::IsNotFound(result.status());
-      if (!fine && failed.ok()) failed = result.status();
+      if (!result.ok() && !kube::IsNotFound(result.status()) && !kube::IsConflict(result.status()))
+        return result.status();
     }
   }
   CallAgents(task, actions);
-  KeepHistory(task, gone);
-  return failed;
-}
-
-std::vector<kube::GonePod> Controller::CollectLeaving(const StoredTask& task,
-                                                      const std::vector<Action>& actions) {
-  std::set<std::string_view> removed;
-  for (const Action& action : actions) {
-    if (const auto* const remove = std::get_if<DeletePod>(&action)) removed.insert(remove->name);
-  }
-  const auto pods = PodsOf(task.spec.name);
-  std::vector<kube::Leaving> leaving;
-  for (const auto& pod : pods) {
-    const bool own = pod->meta.controller && pod->meta.controller->uid.view() == task.meta.uid;
-    const bool goes =
-        removed.contains(pod->meta.name) || pod->IsBeingDeleted() || pod->phase == kube::PodPhase::kFailed;
-    if (own && goes)
-      leaving.push_back({.pod = pod.get(), .member = std::string(pod->meta.labels.Get(kMemberLabel))});
-  }
-  return leaving.empty() ? std::vector<kube::GonePod>() : history_.Collect(leaving);
-}
-
-void Controller::KeepHistory(const StoredTask& task, const std::vector<kube::GonePod>& gone) {
-  const absl::Status stored = history_.Store({.ns = options_.ns,
-                                              .kind = "task",
-                                              .job = task.spec.name,
-                                              .reference = Object{{"apiVersion", "v1"},
-                                                                  {"kind", "ConfigMap"},
-                                                                  {"name", task.meta.name},
-                                                                  {"uid", task.meta.uid},
-                                                                  {"controller", true}}},
-                                             gone);
-  if (!stored.ok())
-    log::Warn("a task's history could not be stored", {{"task", task.spec.name}, {"error", stored}});
+  return absl::OkStatus();
 }
 
 void Controller::CallAgents(const StoredTask& task, const std::vector<Action>& actions) {
@@ -456,13 +418,12 @@ void Controller::CallAgents(const StoredTask& task, const std::vector<Action>& a
   std::vector<std::string> uids;
   const std::string token = TokenOf(task);
   const std::int64_t grace = absl::ToInt64Milliseconds(task.spec.grace);
-  const auto add = [&](const MemberId& member, const std::string& path, std::string body) {
+  // What is to be run is for the pod that is stored, and not for one that has its name by now.
+  const auto add = [&](const MemberId& member, const std::string& path, std::string body, bool any = false) {
+    const auto pod = pods_.cache().Get({options_.ns, PodName(task.spec.name, member)});
+    if (pod == nullptr || pod->pod_ip.empty()) return;
     const auto known = task.status.members.find(member);
-    const auto pod =
-        known == task.status.members.end()
-            ? nullptr
-            : pods_.cache().Get({options_.ns, PodName(task.spec.name, member, known->second.launch)});
-    if (pod == nullptr || pod->pod_ip.empty() || token.empty()) return;
+    if (!any && (known == task.status.members.end() || pod->meta.uid != known->second.pod)) return;
     const AgentPlace place{pod->meta.uid, pod->pod_ip, token, task.meta.Key()};
     calls.push_back({.method = "POST", .url = place.Url(path), .token = token, .body = std::move(body)});
     uids.push_back(pod->meta.uid);
@@ -482,7 +443,9 @@ void Controller::CallAgents(const StoredTask& task, const std::vector<Action>& a
       add(stop->member,
           StrCat("/stop?attempt=", stop->attempt, "&grace=", grace / 1000, ".", grace % 1000 / 100), "");
     } else if (const auto* const end = std::get_if<End>(&action)) {
-      add(end->member, StrCat("/end?grace=", grace / 1000, ".", grace % 1000 / 100), "");
+      add(end->member,
+          StrCat("/end?grace=", grace / 1000, ".", grace % 1000 / 100, end->succeeded ? "&code=0" : ""), "",
+          /*any=*/true);
     }
   }
   if (calls.empty()) return;
@@ -497,7 +460,7 @@ void Controller::CallAgents(const StoredTask& task, const std::vector<Action>& a
   }
 }
 
-// Restarts and ends, as events of the task's ConfigMap.
+// Restarts and ends, as events of the task's job.
 void Controller::Tell(const StoredTask& task, const TaskStatus& status) {
   if (status.restarts > task.status.restarts && !status.history.empty()) {
     const Restart& last = status.history.back();

@@ -1,6 +1,6 @@
-// Keeps tasks as they should be: watches their ConfigMaps and pods, listens to their agents, decides
-// (launch/plan.h), acts, and stores where they stand. All that it knows is in the cluster: it may be killed
-// at any point and goes on.
+// Keeps tasks as they should be: watches their AITrainingJobs and pods, listens to their agents, decides
+// (launch/plan.h), acts, and stores where they stand. The operator keeps the pods. All that the launcher
+// knows is in the cluster: it may be killed at any point and goes on.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@
 #include "base/mutex.h"
 #include "kube/api.h"
 #include "kube/event_recorder.h"
+#include "kube/expectations.h"
 #include "kube/informer.h"
 #include "kube/pod.h"
-#include "kube/pod_history.h"
 #include "kube/runner.h"
 #include "launch/agent_watch.h"
 #include "launch/manifests.h"
@@ -26,14 +26,19 @@
 
 namespace trainyard::launch {
 
-// A task as the cluster has it.
+// A task as its AITrainingJob has it.
 struct StoredTask {
-  kube::ObjectMeta meta;  // of its ConfigMap
+  kube::ObjectMeta meta;
   TaskSpec spec;
   TaskStatus status;
-  std::string wrong;  // it cannot be understood: why
+  SeenJob job;
+  bool cancel = false;  // a user wants it to end
+  std::string wrong;    // it cannot be understood: why
 };
 absl::StatusOr<StoredTask> ParseStoredTask(std::string json);
+
+// Whose pod it is; nothing: its labels do not say.
+std::optional<MemberId> MemberOf(const kube::CompactPod& pod);
 
 struct ControllerOptions {
   std::string ns = "default";
@@ -47,7 +52,8 @@ class Controller {
   Controller(kube::Api& api, HttpCalls& calls, ControllerOptions options);
   ~Controller();
 
-  void Start();
+  // FailedPrecondition: the cluster has no AITrainingJobs, and how it gets them.
+  absl::Status Start();
   absl::Status WaitForSync(absl::Duration timeout);
 
   // ---- What clients want. Errors are for them: InvalidArgument, AlreadyExists, NotFound,
@@ -57,7 +63,7 @@ class Controller {
   absl::Status Delete(const std::string& task);
   std::shared_ptr<const StoredTask> Find(const std::string& task) const;
   std::vector<std::shared_ptr<const StoredTask>> List() const;
-  // The pods that a task has or had, in the order of their launches.
+  // The pods that a task has, the oldest first.
   std::vector<std::shared_ptr<const kube::CompactPod>> PodsOf(const std::string& task) const;
   // Waits until something of any task has changed since `seen`, or so long; the number to give next.
   std::uint64_t AwaitChange(std::uint64_t seen, absl::Duration timeout);
@@ -66,33 +72,20 @@ class Controller {
   const std::string& ns() const { return options_.ns; }
 
  private:
-  // What was written and may not be in the cache yet.
-  struct Written {
-    std::set<std::string> older;  // versions that it came after: the cache may have one of these
-    std::string version;
-    TaskStatus status;
-  };
-
   kube::Pass PassOver(const kube::ObjectKey& key);
   kube::Pass Carry(const kube::ObjectKey& key, const StoredTask& task);
   TaskView Observe(const StoredTask& task);
-  bool HasLivePods(const StoredTask& task) const;
-  absl::Status EnsureObjects(const StoredTask& task);
-  // Of what could not be made since it is there: whether it is this very task's.
-  absl::StatusOr<Document> FindOwn(const StoredTask& task, const kube::Resource& resource,
-                                   const std::string& name);
+  // Before the job, whose pods need it.
+  absl::Status CreateSecret(const TaskSpec& spec);
+  // Reads the token, and gives the Secret to the job.
+  absl::Status LearnToken(const StoredTask& task);
   std::string TokenOf(const StoredTask& task) const;
-  // By a pass, which knows what it has written until it sees it.
+  // On the condition that the job is as it was seen.
   absl::Status Store(const kube::ObjectKey& key, const StoredTask& task, const TaskStatus& status);
-  absl::StatusOr<std::string> Write(const kube::ObjectKey& key, const StoredTask& task,
-                                    const TaskStatus& status);
-  // What went wrong is told in the task's reason, or ends it if nothing else will ever come of it.
+  // A failure is shown as the task's reason.
   kube::Pass GiveReason(const kube::ObjectKey& key, const StoredTask& task, const absl::Status& failure);
   absl::Status Act(const StoredTask& task, const std::vector<Action>& actions);
   void CallAgents(const StoredTask& task, const std::vector<Action>& actions);
-  // What is left of pods that have failed or go, before they are gone.
-  std::vector<kube::GonePod> CollectLeaving(const StoredTask& task, const std::vector<Action>& actions);
-  void KeepHistory(const StoredTask& task, const std::vector<kube::GonePod>& gone);
   absl::Duration HoldBack(const kube::ObjectKey& key, const TaskStatus& before, const TaskStatus& after);
   void Tell(const StoredTask& task, const TaskStatus& status);
   void ForgetPods(const kube::ObjectKey& key);
@@ -103,7 +96,7 @@ class Controller {
   const ControllerOptions options_;
   kube::WorkQueue queue_;
   kube::EventRecorder events_;
-  kube::PodHistory history_;
+  kube::Expectations writes_;
   AgentWatch agents_;
   kube::Informer<StoredTask> tasks_;
   kube::Informer<kube::CompactPod> pods_;
@@ -113,10 +106,9 @@ class Controller {
   mutable Mutex mu_;
   CondVar changed_;
   std::uint64_t changes_ TY_GUARDED_BY(mu_) = 0;
-  std::map<kube::ObjectKey, Written> written_ TY_GUARDED_BY(mu_);
   std::map<kube::ObjectKey, SteadyTime> stored_ TY_GUARDED_BY(mu_);  // when
   struct Token {
-    std::string uid;  // of the ConfigMap
+    std::string uid;  // of the job
     std::string token;
   };
   std::map<kube::ObjectKey, Token> tokens_ TY_GUARDED_BY(mu_);

@@ -1,6 +1,7 @@
 #include "launch/manifests.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
@@ -18,16 +19,6 @@ Object Metadata(std::string_view ns, std::string_view name, std::string_view tas
           {"labels", Object{{kTaskLabel, task}, {"app.kubernetes.io/managed-by", "trainyard"}}}};
 }
 
-Object Owned(const TaskOwner& owner, std::string_view name, const TaskSpec& spec) {
-  Object metadata = Metadata(owner.ns, name, spec.name);
-  metadata["ownerReferences"] = Array{Object{{"apiVersion", "v1"},
-                                             {"kind", "ConfigMap"},
-                                             {"name", ConfigName(spec.name)},
-                                             {"uid", owner.uid},
-                                             {"controller", true}}};
-  return metadata;
-}
-
 Object ResourcesOf(const TaskSpec& spec) {
   Object requests;
   if (!spec.cpu.empty()) requests["cpu"] = spec.cpu;
@@ -38,6 +29,10 @@ Object ResourcesOf(const TaskSpec& spec) {
   return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
 }
 
+std::int64_t GraceSeconds(const TaskSpec& spec) {
+  return std::max<std::int64_t>(absl::ToInt64Seconds(spec.grace), 1);
+}
+
 Array CommandOf(const TaskSpec& spec, const AgentSource& agent) {
   Array command;
   if (agent.image.empty()) {
@@ -45,9 +40,8 @@ Array CommandOf(const TaskSpec& spec, const AgentSource& agent) {
   } else {
     command = {kAgentFile};
   }
-  const std::int64_t grace = std::max<std::int64_t>(absl::ToInt64Seconds(spec.grace), 1);
   for (const std::string& word : {StrCat("--listen=0.0.0.0:", kAgentPort), StrCat("--script=", spec.script),
-                                  StrCat("--term-grace=", grace + 1, "s")})
+                                  StrCat("--term-grace=", GraceSeconds(spec) + 1, "s")})
     command.emplace_back(word);
   return command;
 }
@@ -61,69 +55,86 @@ Object InitContainer(const AgentSource& agent) {
   return container;
 }
 
-}  // namespace
-
-std::string ConfigName(std::string_view task) { return StrCat(task, "-task"); }
-std::string TokenName(std::string_view task) { return StrCat(task, "-task-token"); }
-
-std::string PodName(std::string_view task, const MemberId& member, int launch) {
-  const std::string first = StrCat(task, "-", Print(member));
-  return launch == 0 ? first : StrCat(first, "-r", launch);
-}
-
-Document TaskConfig(std::string_view ns, const TaskSpec& spec, const TaskStatus& status) {
-  return Object{{"apiVersion", "v1"},
-                {"kind", "ConfigMap"},
-                {"metadata", Metadata(ns, ConfigName(spec.name), spec.name)},
-                {"data", Object{{kSpecKey, Print(spec)}, {kStatusKey, Print(status)}}}};
-}
-
-Document TaskSecret(const TaskOwner& owner, const TaskSpec& spec, std::string_view token) {
-  return Object{{"apiVersion", "v1"},
-                {"kind", "Secret"},
-                {"metadata", Owned(owner, TokenName(spec.name), spec)},
-                {"stringData", Object{{kTokenKey, token}}}};
-}
-
-Document TaskService(const TaskOwner& owner, const TaskSpec& spec) {
-  return Object{{"apiVersion", "v1"},
-                {"kind", "Service"},
-                {"metadata", Owned(owner, spec.name, spec)},
-                {"spec", Object{{"clusterIP", "None"},
-                                {"publishNotReadyAddresses", true},
-                                {"selector", Object{{kTaskLabel, spec.name}}},
-                                {"ports", Array{Object{{"name", "agent"}, {"port", kAgentPort}}}}}}};
-}
-
-Document MemberPod(const TaskOwner& owner, const TaskSpec& spec, const MemberId& member, int launch,
-                   const AgentSource& agent) {
-  Object metadata = Owned(owner, PodName(spec.name, member, launch), spec);
-  Object& labels = metadata["labels"].get_object();
-  labels[kMemberLabel] = Print(member);
-  labels[kLaunchLabel] = std::to_string(launch);
+Object PodSpec(const TaskSpec& spec, Role role, const AgentSource& agent) {
   Object container{
-      {"name", "main"},
+      {"name", ContainerName(role)},
       {"image", spec.image.empty() ? "none" : spec.image},
       {"command", CommandOf(spec, agent)},
       {"env", Array{Object{{"name", "TRAINYARD_AGENT_TOKEN"},
                            {"valueFrom", Object{{"secretKeyRef", Object{{"name", TokenName(spec.name)},
                                                                         {"key", kTokenKey}}}}}}}},
-      {"ports", Array{Object{{"name", "agent"}, {"containerPort", kAgentPort}}}},
+      {"ports", Array{Object{{"name", StrCat("aitj-", kAgentPort)}, {"containerPort", kAgentPort}}}},
       {"resources", ResourcesOf(spec)}};
   if (!spec.working_dir.empty()) container["workingDir"] = spec.working_dir;
-  Object pod{
-      {"restartPolicy", "Never"},
-      {"hostname", Print(member)},
-      {"subdomain", spec.name},
-      {"terminationGracePeriodSeconds", std::max<std::int64_t>(absl::ToInt64Seconds(spec.grace), 1) + 2}};
+  Object pod{{"terminationGracePeriodSeconds", GraceSeconds(spec) + 2}};
   if (!agent.image.empty()) {
     container["volumeMounts"] = Array{Object{{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}};
     pod["initContainers"] = Array{InitContainer(agent)};
     pod["volumes"] = Array{Object{{"name", kVolume}, {"emptyDir", Object()}}};
   }
   pod["containers"] = Array{std::move(container)};
+  return pod;
+}
+
+// Whatever ends a pod before its task is over, the operator replaces it, and the launcher counts. An agent
+// exits 0 only when the task has succeeded.
+Object GroupOf(const TaskSpec& spec, Role role, int replicas, const AgentSource& agent) {
+  return {{"replicas", replicas},
+          {"restartPolicy", "Always"},
+          {"restartScope", "Pod"},
+          {"completePolicy", Decides(spec, role) ? "All" : "None"},
+          {"template", Object{{"spec", PodSpec(spec, role, agent)}}}};
+}
+
+}  // namespace
+
+const kube::Resource& AITrainingJobs() {
+  static const auto* const resource = new kube::Resource{.group = "elasticdeeplearning.ai",
+                                                         .version = "v1",
+                                                         .plural = "aitrainingjobs",
+                                                         .kind = "AITrainingJob"};
+  return *resource;
+}
+
+std::string TokenName(std::string_view task) { return StrCat(task, "-task-token"); }
+std::string PodName(std::string_view task, const MemberId& member) {
+  return StrCat(task, "-", Print(member));
+}
+std::string ContainerName(Role role) { return StrCat("aitj-", Name(role)); }
+
+Document TaskJob(std::string_view ns, const TaskSpec& spec, const AgentSource& agent) {
+  std::map<Role, int> sizes;
+  for (const MemberId& member : MembersOf(spec)) ++sizes[member.role];
+  Object groups;
+  for (const auto& [role, size] : sizes) groups[Name(role)] = GroupOf(spec, role, size, agent);
+  Object metadata = Metadata(ns, spec.name, spec.name);
+  metadata["annotations"] = Object{{kSpecAnnotation, Print(spec)}};
+  Object job{{"cleanPodPolicy", "None"},  // pods stay with their logs
+             {"frameworkType", "trainyard-launch"},
+             {"replicaSpecs", std::move(groups)}};
+  // Workers of an elastic task come and go; those of any other AllReduce need each other.
+  if (spec.IsElastic()) job["faultTolerant"] = true;
+  if (spec.strategy == Strategy::kAllReduce && !spec.IsElastic()) job["gang"] = true;
+  return Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                {"kind", AITrainingJobs().kind},
+                {"metadata", std::move(metadata)},
+                {"spec", std::move(job)}};
+}
+
+Document TaskSecret(std::string_view ns, const TaskSpec& spec, std::string_view token) {
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Secret"},
+                {"metadata", Metadata(ns, TokenName(spec.name), spec.name)},
+                {"stringData", Object{{kTokenKey, token}}}};
+}
+
+Document OwnerPatch(std::string_view job, std::string_view uid) {
   return Object{
-      {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(pod)}};
+      {"metadata", Object{{"ownerReferences", Array{Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                                                           {"kind", AITrainingJobs().kind},
+                                                           {"name", job},
+                                                           {"uid", uid},
+                                                           {"controller", true}}}}}}};
 }
 
 }  // namespace trainyard::launch

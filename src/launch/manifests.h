@@ -1,22 +1,27 @@
-// The objects that a task is made of: a ConfigMap with what it is and where it stands, which owns the rest; a
-// Secret with its token; a headless Service, by which members have names; a pod for each member. Pure: values
-// in, documents out.
+// The objects that a task is made of: an AITrainingJob, whose pods have the agent as their entry point, and a
+// Secret with their token, which the job owns. Pure: values in, documents out.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "base/document.h"
+#include "kube/resource.h"
 #include "launch/task.h"
 
 namespace trainyard::launch {
 
-inline constexpr std::string_view kTaskLabel = "trainyard.dev/launch-task";
-inline constexpr std::string_view kMemberLabel = "trainyard.dev/launch-member";
-inline constexpr std::string_view kLaunchLabel = "trainyard.dev/launch-number";
-inline constexpr std::string_view kSpecKey = "spec";      // of the ConfigMap
-inline constexpr std::string_view kStatusKey = "status";  // likewise
-inline constexpr std::string_view kTokenKey = "token";    // of the Secret
+const kube::Resource& AITrainingJobs();
+
+inline constexpr std::string_view kTaskLabel = "trainyard.dev/launch-task";  // of the job and its pods
+inline constexpr std::string_view kRoleLabel = "TrainingJobReplicaName";     // of pods
+inline constexpr std::string_view kIndexLabel = "TrainingJobReplicaIndex";   // likewise
+// Annotations of the job: the task's spec; that a user wants it to end; that it has failed, as the operator
+// reads it.
+inline constexpr std::string_view kSpecAnnotation = "trainyard.dev/launch-spec";
+inline constexpr std::string_view kCancelAnnotation = "trainyard.dev/launch-cancel";
+inline constexpr std::string_view kFailedAnnotation = "Failed";
+inline constexpr std::string_view kTokenKey = "token";  // of the Secret
 inline constexpr int kAgentPort = 7896;
 
 // How the agent comes into a member's pod.
@@ -27,22 +32,14 @@ struct AgentSource {
   std::string pull_policy;
 };
 
-// Whose the task's other objects are.
-struct TaskOwner {
-  std::string ns;
-  std::string uid;  // of the ConfigMap
-};
-
-// "mnist-task", "mnist-task-token"; the Service has the task's own name, which is part of members' names.
-std::string ConfigName(std::string_view task);
+// "mnist-task-token", "mnist-worker-0", "aitj-worker".
 std::string TokenName(std::string_view task);
-// "mnist-worker-0", "mnist-worker-0-r1".
-std::string PodName(std::string_view task, const MemberId& member, int launch);
+std::string PodName(std::string_view task, const MemberId& member);
+std::string ContainerName(Role role);
 
-Document TaskConfig(std::string_view ns, const TaskSpec& spec, const TaskStatus& status);
-Document TaskSecret(const TaskOwner& owner, const TaskSpec& spec, std::string_view token);
-Document TaskService(const TaskOwner& owner, const TaskSpec& spec);
-Document MemberPod(const TaskOwner& owner, const TaskSpec& spec, const MemberId& member, int launch,
-                   const AgentSource& agent);
+Document TaskJob(std::string_view ns, const TaskSpec& spec, const AgentSource& agent);
+Document TaskSecret(std::string_view ns, const TaskSpec& spec, std::string_view token);
+// A merge patch with which the Secret goes when the job does.
+Document OwnerPatch(std::string_view job, std::string_view uid);
 
 }  // namespace trainyard::launch

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "kube/pod_end.h"
 
 namespace trainyard::launch {
 namespace {
@@ -15,6 +16,38 @@ bool IsStill(const SeenAgent& agent) {
   return agent.state != AgentState::kRunning && agent.state != AgentState::kStopping;
 }
 
+bool HasEnded(const kube::CompactPod& pod) { return pod.IsFinished() || pod.IsBeingDeleted(); }
+
+// Why no node has it yet; "": one has.
+std::string_view UnscheduledBecause(const kube::CompactPod& pod) {
+  if (pod.phase != kube::PodPhase::kPending || pod.scheduled.status != kube::ConditionStatus::kFalse)
+    return "";
+  return pod.unscheduled.empty() ? "no node has room" : pod.unscheduled.view();
+}
+
+// Why its containers do not begin: "ImagePullBackOff: ..."; "": nothing is known to be wrong.
+std::string WaitsBecause(const kube::CompactPod& pod) {
+  for (const auto* const containers : {&pod.init_containers, &pod.containers}) {
+    for (const kube::ContainerStatus& container : *containers) {
+      const std::string_view reason = container.state.reason.view();
+      if (container.state.kind != kube::ContainerState::Kind::kWaiting || reason.empty() ||
+          reason == "PodInitializing" || reason == "ContainerCreating")
+        continue;
+      return StrCat(reason, container.state.message.empty() ? "" : ": ", container.state.message);
+    }
+  }
+  return "";
+}
+
+// Of a pod that is being deleted. A node that is lost takes its agents with it, before its pods are deleted.
+std::string DescribeDeletion(const SeenMember& seen) {
+  const kube::CompactPod& pod = *seen.pod;
+  const absl::Time asked =
+      *pod.meta.deletion_time - absl::Seconds(pod.meta.deletion_grace_seconds.value_or(0));
+  const bool silent = seen.agent && seen.agent->silent_since && *seen.agent->silent_since < asked;
+  return silent && !pod.node.empty() ? StrCat("was lost with ", pod.node.view()) : "was deleted";
+}
+
 class Planner {
  public:
   Planner(const TaskView& view, absl::Time now) : view_(view), spec_(view.spec), now_(now) {
@@ -22,14 +55,12 @@ class Planner {
   }
 
   TaskPlan Plan() {
-    // One that was given up may run on where nobody reaches it: it must not be in its successor's way.
-    for (const SeenPod& pod : view_.old_pods) Act(DeletePod{pod.name});
     NoteWhoIsDone();
     if (IsOver(status().phase)) {
       EndAll();
-    } else if (status().members.empty()) {
-      Begin();
-    } else if (status().cancel) {
+    } else if (view_.job.ends) {
+      EndAs(view_.job.succeeded ? Phase::kSucceeded : Phase::kFailed, view_.job.message);
+    } else if (view_.cancel) {
       Cancel();
     } else if (!Succeed() && !TakeLosses()) {
       Advance();
@@ -71,13 +102,6 @@ class Planner {
     }
   }
 
-  void Begin() {
-    for (const MemberId& member : MembersOf(spec_)) StatusOf(member);
-    status().since = now_;
-    status().reason = "its pods are being made";
-    plan_.store = true;
-  }
-
   void EndAs(Phase phase, std::string reason) {
     status().phase = phase;
     status().reason = std::move(reason);
@@ -85,20 +109,16 @@ class Planner {
     plan_.store = true;
   }
 
-  // Pods of a task that is over end, so that what they took is free; their logs stay.
+  // Agents of a task that is over end, and the operator ends the job with what they leave.
   void EndAll() {
+    const bool succeeded = status().phase == Phase::kSucceeded;
+    if (!succeeded && !view_.job.asked && !view_.job.ends) Act(Fail{status().reason});
+    if (!view_.job.over) WakeAt(now_ + kLookAgain);
     for (const auto& [member, known] : view_.status.members) {
       const SeenMember& seen = Seen(member);
-      if (!seen.pod || seen.pod->ended) continue;
-      WakeAt(now_ + kLookAgain);
-      if (seen.agent && !seen.agent->silent_since) {
-        if (seen.agent->state == AgentState::kRunning) Act(Stop{member, seen.agent->attempt});
-        if (IsStill(*seen.agent)) Act(End{member});
-        continue;
-      }
-      // With a pod its log goes: only one that never ran, or whose agent has long been silent.
-      const absl::Time since = seen.agent ? *seen.agent->silent_since : view_.status.ended.value_or(now_);
-      if (!seen.pod->running || now_ - since > spec_.agent_timeout) Act(DeletePod{seen.pod->name});
+      if (!seen.pod || HasEnded(*seen.pod) || !seen.agent || seen.agent->silent_since) continue;
+      if (seen.agent->state == AgentState::kRunning) Act(Stop{member, seen.agent->attempt});
+      if (IsStill(*seen.agent)) Act(End{member, succeeded});
     }
   }
 
@@ -106,7 +126,7 @@ class Planner {
     bool runs = false;
     for (const auto& [member, known] : view_.status.members) {
       const SeenMember& seen = Seen(member);
-      if (!seen.pod || seen.pod->ended || (seen.agent && IsStill(*seen.agent))) continue;
+      if (!seen.pod || HasEnded(*seen.pod) || (seen.agent && IsStill(*seen.agent))) continue;
       if (!seen.agent && !seen.asked_since) continue;  // it has not begun
       if (const auto since = SilentSince(seen); since && now_ - *since > spec_.agent_timeout) continue;
       runs = true;
@@ -124,7 +144,7 @@ class Planner {
   struct Loss {
     MemberId member;
     std::string cause;
-    bool pod = false;                        // its pod is lost, not the script alone
+    std::string pod;                         // the uid of the pod that is lost; "": only the script is
     absl::Time time = absl::InfinitePast();  // when the script ended
   };
 
@@ -141,17 +161,16 @@ class Planner {
   std::optional<Loss> FindLoss(const MemberId& member) {
     const SeenMember& seen = Seen(member);
     const MemberStatus& known = StatusOf(member);
-    if (!status().present.empty() && known.done == known.attempt)
-      return std::nullopt;  // what it had to do is done
-    if (!seen.pod) {
-      if (status().present.empty() || !known.placed) return std::nullopt;  // it is still to be made
-      return Loss{member, "its pod was deleted", true};
-    }
-    if (seen.pod->ended) {
-      if (seen.pod->deleting && !known.placed)
-        return std::nullopt;  // it found no room before; it is made again
-      return Loss{member, seen.pod->cause.empty() ? "its pod has ended" : seen.pod->cause, true};
-    }
+    if (IsDone(known)) return std::nullopt;
+    const kube::CompactPod* const pod = seen.pod.get();
+    const bool placed = !known.pod.empty();
+    if (placed && (pod == nullptr || pod->meta.uid != known.pod))
+      return Loss{member, "its pod was deleted", known.pod};
+    // The operator replaces a pod that is counted, and one that went before it had anything to run.
+    if (pod == nullptr || pod->meta.uid == known.lost) return std::nullopt;
+    if (pod->IsFinished()) return Loss{member, kube::DescribeEnd(*pod), pod->meta.uid};
+    if (pod->IsBeingDeleted())
+      return placed ? std::optional(Loss{member, DescribeDeletion(seen), pod->meta.uid}) : std::nullopt;
     if (const auto since = SilentSince(seen)) {
       const absl::Time due = *since + spec_.agent_timeout;
       if (now_ < due) {
@@ -159,12 +178,13 @@ class Planner {
         return std::nullopt;
       }
       return Loss{member,
-                  StrCat("its agent has not answered for ", absl::FormatDuration(spec_.agent_timeout)), true};
+                  StrCat("its agent has not answered for ", absl::FormatDuration(spec_.agent_timeout)),
+                  pod->meta.uid};
     }
     if (!seen.agent) return std::nullopt;
     const bool ran = !status().present.empty() && seen.agent->attempt == known.attempt;
     if (ran && seen.agent->state == AgentState::kExited && IsBad(member, *seen.agent))
-      return Loss{member, seen.agent->reason, false, seen.agent->ended.value_or(absl::InfinitePast())};
+      return Loss{member, seen.agent->reason, "", seen.agent->ended.value_or(absl::InfinitePast())};
     return std::nullopt;
   }
 
@@ -216,9 +236,9 @@ class Planner {
     plan_.store = true;
     for (const Loss& loss : losses) {
       MemberStatus& known = StatusOf(loss.member);
-      if (loss.pod) {
-        ++known.launch;
-        known.placed = false;
+      if (!loss.pod.empty()) {
+        known.lost = loss.pod;
+        known.pod.clear();
       }
       if (!all && known.attempt > 0) ++known.attempt;
       if (!all) Record(loss, known.attempt, 1);
@@ -229,10 +249,20 @@ class Planner {
       status().present.clear();
       status().since = now_;
       status().phase = Phase::kRestarting;
+      ForgetPodsThatWent();
     }
     status().reason = StrCat(status().history.back().member, " ", status().history.back().cause, "; restart ",
                              status().restarts, " of ", spec_.max_restarts);
     return true;
+  }
+
+  // Also of members that were done: they need another for the next attempt, and that is no loss more.
+  void ForgetPodsThatWent() {
+    for (auto& [member, known] : status().members) {
+      const SeenMember& seen = Seen(member);
+      if (seen.pod && HasEnded(*seen.pod)) known.lost = seen.pod->meta.uid;
+      if (!seen.pod || seen.pod->meta.uid != known.pod || seen.pod->meta.uid == known.lost) known.pod.clear();
+    }
   }
 
   // One that nobody was in: a member that came back alone is further than the others.
@@ -252,41 +282,47 @@ class Planner {
 
   // ---- The good way
 
-  bool Matters(const MemberId& member) const {
-    if (member.role == Role::kPs || member.role == Role::kEvaluator) return false;
-    const bool coordinated = spec_.strategy == Strategy::kParameterServer && spec_.chief;
-    return !coordinated || member.role == Role::kChief;
+  // What it had to do in this attempt is done, whatever becomes of its pod.
+  bool IsDone(const MemberStatus& known) const {
+    return !plan_.status.present.empty() && known.attempt > 0 && known.done == known.attempt;
   }
 
   bool Succeed() {
     if (status().present.empty()) return false;
     for (const MemberId& member : status().present) {
-      if (!Matters(member)) continue;
-      if (StatusOf(member).done != StatusOf(member).attempt) return false;
+      if (Decides(spec_, member.role) && !IsDone(StatusOf(member))) return false;
     }
     EndAs(Phase::kSucceeded, "all that matter exited 0");
     return true;
   }
 
-  bool IsReady(const MemberId& member) const {
+  bool IsReady(const MemberId& member) {
     const SeenMember& seen = Seen(member);
-    return seen.pod && !seen.pod->ended && !seen.pod->ip.empty() && seen.agent && !seen.agent->silent_since;
+    return seen.pod && !HasEnded(*seen.pod) && seen.pod->meta.uid != StatusOf(member).lost &&
+           !seen.pod->pod_ip.empty() && seen.agent && !seen.agent->silent_since;
   }
 
   void Advance() {
-    const bool decided = !status().present.empty();
     for (const auto& [member, known] : view_.status.members) {
       const SeenMember& seen = Seen(member);
-      const bool wanted = !decided || IsPresent(member);
-      if (wanted && !seen.pod) Act(CreatePod{member, known.launch});
-      // Found no room, and the attempt has begun without it.
-      if (!wanted && seen.pod && !seen.pod->ended) Act(DeletePod{seen.pod->name});
+      if (seen.pod && seen.pod->meta.uid == known.lost && !HasEnded(*seen.pod)) Act(Replace{member});
       const bool old =
           seen.agent && seen.agent->state == AgentState::kRunning && seen.agent->attempt < Wanted(member);
       if (old) Act(Stop{member, seen.agent->attempt});
     }
-    if (decided) return RunAll();
+    if (const int workers = WantedWorkers(); spec_.IsElastic() && workers != view_.job.workers)
+      Act(Resize{workers});
+    if (!status().present.empty()) return RunAll();
     DecidePresent();
+  }
+
+  // Those that found no room do not hold any when they find it in the middle of an attempt.
+  int WantedWorkers() const {
+    int workers = 0;
+    for (const MemberId& member : plan_.status.present) {
+      if (member.role == Role::kWorker) workers = std::max(workers, member.index + 1);
+    }
+    return plan_.status.present.empty() ? spec_.MostWorkers() : workers;
   }
 
   // The attempt that a member is to be in: before it is decided who is, the next one.
@@ -308,7 +344,8 @@ class Planner {
       }
       missing.push_back(member);
       const SeenMember& seen = Seen(member);
-      only_room = only_room && member.role == Role::kWorker && seen.pod && !seen.pod->unscheduled.empty();
+      only_room =
+          only_room && member.role == Role::kWorker && seen.pod && !UnscheduledBecause(*seen.pod).empty();
       only_extra = only_extra && member.index >= spec_.workers;
     }
     const absl::Time due = only_extra ? now_ : status().since + kRoomPatience;
@@ -317,7 +354,7 @@ class Planner {
     if (!missing.empty() && !(enough && now_ >= due)) return TellMissing(missing);
     for (const MemberId& member : ready) {
       StatusOf(member).attempt = status().attempt;
-      StatusOf(member).placed = true;
+      StatusOf(member).pod = Seen(member).pod->meta.uid;
     }
     status().present = std::move(ready);
     status().phase = Phase::kStarting;
@@ -329,18 +366,31 @@ class Planner {
     const SeenMember& seen = Seen(missing.front());
     std::string text = StrCat("waits for ", Print(missing.front()));
     if (missing.size() > 1) StrAppend(text, " and ", missing.size() - 1, " more");
-    if (seen.pod && !seen.pod->unscheduled.empty()) StrAppend(text, ": ", seen.pod->unscheduled);
-    if (seen.pod && !seen.pod->waiting.empty()) StrAppend(text, ": ", seen.pod->waiting);
+    if (const std::string why = MissingBecause(seen); !why.empty()) StrAppend(text, ": ", why);
     if (status().phase == Phase::kRestarting && !status().history.empty())
       StrAppend(text, "; restarted because ", status().history.back().member, " ",
                 status().history.back().cause);
     status().reason = std::move(text);
   }
 
+  std::string MissingBecause(const SeenMember& seen) {
+    if (!view_.job.taken_up) {
+      const absl::Time due = view_.created + kOperatorPatience;
+      if (now_ >= due)
+        return "no operator has taken the job up: `kubectl apply -k deploy/` installs one, and `trainyard "
+               "operator` runs one";
+      WakeAt(due);
+      return "";
+    }
+    if (!seen.pod) return view_.job.message;
+    const std::string_view unscheduled = UnscheduledBecause(*seen.pod);
+    return unscheduled.empty() ? WaitsBecause(*seen.pod) : std::string(unscheduled);
+  }
+
   Lineup MakeLineup() {
     Lineup lineup{.present = status().present, .attempt = status().attempt};
     for (const MemberId& member : lineup.present)
-      lineup.hosts[member] = HostOf(spec_, member, Seen(member).pod ? Seen(member).pod->ip : "");
+      lineup.hosts[member] = HostOf(spec_, member, Seen(member).pod ? Seen(member).pod->pod_ip : "");
     return lineup;
   }
 
@@ -353,22 +403,23 @@ class Planner {
     bool running = true;
     for (const MemberId& member : status().present) {
       const SeenMember& seen = Seen(member);
-      const int attempt = StatusOf(member).attempt;
-      const bool here = seen.agent && !seen.agent->silent_since && seen.agent->attempt >= attempt;
+      MemberStatus& known = StatusOf(member);
+      if (IsDone(known)) continue;
+      const bool here = seen.agent && !seen.agent->silent_since && seen.agent->attempt >= known.attempt;
       const bool runs = here && seen.agent->state != AgentState::kConfigured;
-      // Who comes back alone waits for nobody, and nobody for it.
-      const bool alone = attempt > status().attempt;
+      // A member that comes back alone waits for nobody, and nobody for it.
+      const bool alone = known.attempt > status().attempt;
       configured = configured && (here || alone);
       servers = servers && (runs || member.role != Role::kPs);
       running = running && runs;
-      if (IsReady(member) && !StatusOf(member).placed) {
+      if (IsReady(member) && known.pod.empty()) {
         // Stored before it is given anything to run, so that nothing is run twice should it go.
-        StatusOf(member).placed = true;
+        known.pod = seen.pod->meta.uid;
         plan_.store = true;
       } else if (!here && placed && IsReady(member) && IsStill(*seen.agent)) {
         Lineup own = lineup;
-        own.attempt = attempt;
-        Act(Configure{member, attempt, EnvironmentOf(spec_, own, member)});
+        own.attempt = known.attempt;
+        Act(Configure{member, known.attempt, EnvironmentOf(spec_, own, member)});
       }
     }
     for (const MemberId& member : status().present) {
@@ -382,34 +433,48 @@ class Planner {
     }
     if (running && status().phase != Phase::kRunning) {
       status().phase = Phase::kRunning;
-      status().reason = StrCat(status().present.size(), " members run");
       if (!status().started) status().started = now_;
+    }
+    if (status().phase == Phase::kRunning) TellRunning();
+  }
+
+  void TellRunning() {
+    status().reason = StrCat(status().present.size(), " members run");
+    for (const MemberId& member : status().present) {
+      const SeenMember& seen = Seen(member);
+      if (IsDone(StatusOf(member)) || !seen.agent || !seen.agent->silent_since) continue;
+      status().reason = StrCat("the agent of ", Print(member), " does not answer");
+      return;
     }
   }
 
   // ---- For people
 
   void TellStates() {
+    status().running = 0;
     for (auto& [member, known] : status().members) {
       const SeenMember& seen = Seen(member);
+      const bool runs = seen.agent && !seen.agent->silent_since && seen.agent->attempt == known.attempt &&
+                        seen.agent->state == AgentState::kRunning;
+      status().running += IsPresent(member) && (runs || IsDone(known)) ? 1 : 0;
       if (IsOver(view_.status.phase) && !seen.agent && !known.state.empty())
         continue;  // how it ended is known
-      if (!seen.pod) {
-        known.state = "has no pod";
-      } else if (seen.pod->ended) {
-        const bool exited = seen.agent && seen.agent->state == AgentState::kExited;
-        known.state = exited ? seen.agent->reason : seen.pod->cause.empty() ? "ended" : seen.pod->cause;
-      } else if (!seen.pod->unscheduled.empty()) {
-        known.state = StrCat("waits for a node: ", seen.pod->unscheduled);
-      } else if (!seen.pod->waiting.empty()) {
-        known.state = seen.pod->waiting;
-      } else if (!seen.agent) {
-        known.state = seen.pod->running ? "its agent does not answer yet" : "is being started";
-      } else {
-        known.state = StateOf(*seen.agent);
-        if (!seen.pod->node.empty()) StrAppend(known.state, " on ", seen.pod->node);
-      }
+      known.state = seen.pod ? StateOf(seen) : "has no pod";
     }
+  }
+
+  static std::string StateOf(const SeenMember& seen) {
+    const kube::CompactPod& pod = *seen.pod;
+    if (HasEnded(pod)) {
+      if (seen.agent && seen.agent->state == AgentState::kExited) return seen.agent->reason;
+      return pod.IsFinished() ? kube::DescribeEnd(pod) : DescribeDeletion(seen);
+    }
+    if (const std::string_view why = UnscheduledBecause(pod); !why.empty())
+      return StrCat("waits for a node: ", why);
+    if (std::string why = WaitsBecause(pod); !why.empty()) return why;
+    if (!seen.agent)
+      return pod.phase == kube::PodPhase::kRunning ? "its agent does not answer yet" : "is being started";
+    return StrCat(StateOf(*seen.agent), pod.node.empty() ? "" : " on ", pod.node.view());
   }
 
   static std::string StateOf(const SeenAgent& agent) {
@@ -439,15 +504,11 @@ class Planner {
 }  // namespace
 
 std::string HostOf(const TaskSpec& spec, const MemberId& member, const std::string& ip) {
-  return spec.strategy == Strategy::kParameterServer ? StrCat(Print(member), ".", spec.name) : ip;
+  return spec.strategy == Strategy::kParameterServer ? StrCat(spec.name, "-", Print(member)) : ip;
 }
 
 std::string Print(const Action& action) {
   struct Printer {
-    std::string operator()(const CreatePod& a) const {
-      return StrCat("create ", Print(a.member), " (", a.launch, ")");
-    }
-    std::string operator()(const DeletePod& a) const { return StrCat("delete ", a.name); }
     std::string operator()(const Configure& a) const {
       return StrCat("configure ", Print(a.member), " (", a.attempt, ")");
     }
@@ -456,6 +517,9 @@ std::string Print(const Action& action) {
     }
     std::string operator()(const Stop& a) const { return StrCat("stop ", Print(a.member)); }
     std::string operator()(const End& a) const { return StrCat("end ", Print(a.member)); }
+    std::string operator()(const Replace& a) const { return StrCat("replace ", Print(a.member)); }
+    std::string operator()(const Resize& a) const { return StrCat("resize to ", a.workers, " workers"); }
+    std::string operator()(const Fail& a) const { return StrCat("fail: ", a.why); }
   };
   return std::visit(Printer(), action);
 }

@@ -8,39 +8,28 @@
 //                                                          └── too often ──▶ Failed
 //   any ── cancel ──▶ Cancelling ──nothing runs──▶ Cancelled
 //
-// What must survive is stored before it is acted on: a plan either changes attempts, launches or who is
-// present (`store` says so), or acts under those that are stored, never both. An agent runs a script once for
-// each attempt, so that acting twice is harmless.
+// The task's pods are those of its AITrainingJob: the operator creates, replaces and ends them. What is
+// decided here is which script runs in which of them.
+//
+// What must survive is stored before it is acted on: a plan either changes attempts, the pods that members
+// are in or who is present (`store` says so), or acts under those that are stored, never both. An agent runs
+// a script once for each attempt, so that acting twice is harmless.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "kube/pod.h"
 #include "launch/environment.h"
 #include "launch/task.h"
 
 namespace trainyard::launch {
-
-// A member's pod, as the API server has it.
-struct SeenPod {
-  std::string name;
-  std::string uid;
-  int launch = 0;
-  std::string ip;
-  std::string node;
-  bool running = false;
-  bool ended = false;       // or is gone, or on its way out
-  std::string cause;        // how: "was killed by signal 9 (SIGKILL) on node-1"
-  bool deleting = false;    // it is on its way out
-  std::string unscheduled;  // why no node has it yet
-  std::string waiting;      // why its container does not begin: "ImagePullBackOff: ..."
-  bool operator==(const SeenPod&) const = default;
-};
 
 enum class AgentState : std::uint8_t { kIdle, kConfigured, kRunning, kStopping, kExited, kFailed };
 
@@ -56,33 +45,37 @@ struct SeenAgent {
 };
 
 struct SeenMember {
-  std::optional<SeenPod> pod;             // the one of the member's present launch; none: it is not there
-  std::optional<SeenAgent> agent;         // none: it has not answered yet
-  std::optional<absl::Time> asked_since;  // then: since when it is asked
-  bool operator==(const SeenMember&) const = default;
+  std::shared_ptr<const kube::CompactPod> pod;  // null: it has none
+  std::optional<SeenAgent> agent;               // none: it has not answered yet
+  std::optional<absl::Time> asked_since;        // then: since when it is asked
+};
+
+// What the task's AITrainingJob says.
+struct SeenJob {
+  bool taken_up = false;   // by an operator
+  bool asked = false;      // its annotation asks for its failure
+  bool ends = false;       // it has ended, or its pods are being ended
+  bool over = false;       // it has ended
+  bool succeeded = false;  // well
+  std::string message;     // how it stands, or why it ends
+  int workers = 0;         // the size of that group
+  bool operator==(const SeenJob&) const = default;
 };
 
 struct TaskView {
   TaskSpec spec;
   TaskStatus status;
+  absl::Time created;
+  bool cancel = false;  // a user wants it to end
+  SeenJob job;
   std::map<MemberId, SeenMember> members;
-  std::vector<SeenPod> old_pods;  // that live, of launches before the present ones
 };
 
 // Where others find a member. With parameter servers one that is lost comes back alone, and the others must
-// find it under the name that they know; where all begin anew, addresses are as good and need nobody to look
-// them up.
+// find it under the name that they know, which is that of its service; where all begin again, addresses are
+// as good and need no lookup.
 std::string HostOf(const TaskSpec& spec, const MemberId& member, const std::string& ip);
 
-struct CreatePod {
-  MemberId member;
-  int launch = 0;
-  bool operator==(const CreatePod&) const = default;
-};
-struct DeletePod {
-  std::string name;
-  bool operator==(const DeletePod&) const = default;
-};
 struct Configure {
   MemberId member;
   int attempt = 0;
@@ -99,12 +92,28 @@ struct Stop {
   int attempt = 0;
   bool operator==(const Stop&) const = default;
 };
-// Its agent ends, and its pod with it.
+// Its agent ends, and its pod with it: with 0 if the task has succeeded, else as its script did.
 struct End {
   MemberId member;
+  bool succeeded = false;
   bool operator==(const End&) const = default;
 };
-using Action = std::variant<CreatePod, DeletePod, Configure, Run, Stop, End>;
+// Asks for another pod: the agent of this one does not answer, which the operator cannot know.
+struct Replace {
+  MemberId member;
+  bool operator==(const Replace&) const = default;
+};
+// The size of the group of workers.
+struct Resize {
+  int workers = 0;
+  bool operator==(const Resize&) const = default;
+};
+// Ends the job as failed.
+struct Fail {
+  std::string why;
+  bool operator==(const Fail&) const = default;
+};
+using Action = std::variant<Configure, Run, Stop, End, Replace, Resize, Fail>;
 std::string Print(const Action& action);  // "run worker-1 (2)"
 
 struct TaskPlan {
@@ -123,5 +132,8 @@ inline constexpr absl::Duration kGather = absl::Milliseconds(30);
 
 // How long members of an elastic task that find no room are waited for.
 inline constexpr absl::Duration kRoomPatience = absl::Seconds(3);
+
+// A job that no operator has taken up for so long has none.
+inline constexpr absl::Duration kOperatorPatience = absl::Seconds(5);
 
 }  // namespace trainyard::launch

@@ -1,7 +1,10 @@
 #include "launch/plan.h"
 
+#include <functional>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launch/manifests.h"
 
 namespace trainyard::launch {
 namespace {
@@ -13,13 +16,16 @@ using testing::UnorderedElementsAre;
 
 const absl::Time kNow = absl::FromUnixSeconds(1000000);
 
-// A task, its pods and its agents, played to its end by the plans themselves.
+// A task, its pods and its agents, played to its end by the plans themselves. The operator is played too: it
+// replaces pods that have ended, and ends the job.
 class World {
  public:
   explicit World(TaskSpec spec) {
     view.spec = std::move(spec);
     view.spec.name = "t";
-    view.status.created = view.status.since = kNow;
+    view.created = kNow;
+    view.status = NewStatus(view.spec, kNow);
+    view.job = {.taken_up = true, .workers = view.spec.MostWorkers()};
     EXPECT_TRUE(Validate(view.spec).ok()) << Validate(view.spec);
   }
 
@@ -30,16 +36,19 @@ class World {
 
   SeenMember& operator[](const std::string& member) { return view.members[*ParseMember(member)]; }
   const TaskStatus& status() const { return view.status; }
+  const MemberStatus& StatusOf(const std::string& member) {
+    return view.status.members[*ParseMember(member)];
+  }
 
   // Plans and does, until there is nothing more to do.
   void Settle() {
     for (int i = 0; i < 100; ++i) {
+      KeepPods();
       const TaskPlan plan = PlanTask(view, now);
       EXPECT_TRUE(!plan.store || plan.actions.empty()) << "what must survive is stored before it is acted on";
       const bool changed = !(plan.status == view.status) || !plan.actions.empty();
       view.status = plan.status;
       wake_after = plan.wake_after;
-      DropOld();
       for (const Action& action : plan.actions) {
         said.push_back(Print(action));
         std::visit([&](const auto& one) { Do(one); }, action);
@@ -57,34 +66,52 @@ class World {
     agent.reason = "exited " + std::to_string(code);
   }
   void KillPod(const std::string& member) {
-    (*this)[member].pod->ended = true;
-    (*this)[member].pod->cause = "was killed by signal 9 (SIGKILL) on node-1";
+    Change(member, [](kube::CompactPod& pod) {
+      pod.phase = kube::PodPhase::kFailed;
+      pod.containers.push_back(
+          {.state = {.kind = kube::ContainerState::Kind::kTerminated, .exit_code = 137}});
+    });
+  }
+  void DeletePod(const std::string& member) {
+    Change(member, [this](kube::CompactPod& pod) { pod.meta.deletion_time = now; });
+  }
+  void Change(const std::string& member, const std::function<void(kube::CompactPod&)>& change) {
+    auto pod = std::make_shared<kube::CompactPod>(*(*this)[member].pod);
+    change(*pod);
+    (*this)[member].pod = pod;
   }
   std::vector<std::string> Said() { return std::exchange(said, {}); }
   std::vector<std::string> no_room;  // for these pods
+  bool keeps_pods = true;            // the operator does
 
  private:
-  // Pods of launches before are not a member's any more.
-  void DropOld() {
-    for (auto& [member, seen] : view.members) {
-      if (seen.pod && seen.pod->launch != view.status.members[member].launch) seen = {};
+  void KeepPods() {
+    for (const MemberId& member : MembersOf(view.spec)) {
+      SeenMember& seen = view.members[member];
+      const bool wanted = member.role != Role::kWorker || member.index < view.job.workers;
+      if (!wanted) seen = {};
+      // One that has ended is replaced when the launcher has seen it.
+      const bool past = seen.pod && (seen.pod->IsFinished() || seen.pod->IsBeingDeleted()) &&
+                        view.status.members[member].pod != seen.pod->meta.uid;
+      const bool room = seen.pod && seen.pod->phase == kube::PodPhase::kPending && !IsCrowded(member);
+      if (keeps_pods && !view.job.over && wanted && (!seen.pod || past || room)) seen = NewMember(member);
     }
   }
-  void Do(const CreatePod& create) {
-    SeenMember& seen = view.members[create.member];
-    seen.pod = SeenPod{.name = Print(create.member), .uid = Print(create.member), .launch = create.launch};
-    if (std::ranges::find(no_room, Print(create.member)) != no_room.end()) {
-      seen.pod->unscheduled = "0/1 nodes are available";
-      return;
-    }
-    seen.pod->ip = "10.0.0." + std::to_string(++last_ip_);
-    seen.pod->running = true;
-    seen.agent = SeenAgent();
+  bool IsCrowded(const MemberId& member) const {
+    return std::ranges::find(no_room, Print(member)) != no_room.end();
   }
-  void Do(const DeletePod& remove) {
-    for (auto& [member, seen] : view.members) {
-      if (seen.pod && seen.pod->name == remove.name) seen = {};
+  SeenMember NewMember(const MemberId& member) {
+    auto pod = std::make_shared<kube::CompactPod>();
+    pod->meta.uid = Print(member) + "-" + std::to_string(++last_pod_);
+    if (IsCrowded(member)) {
+      pod->scheduled.status = kube::ConditionStatus::kFalse;
+      pod->unscheduled = kube::SharedText("0/1 nodes are available");
+      return {.pod = pod};
     }
+    pod->pod_ip = "10.0.0." + std::to_string(last_pod_);
+    pod->node = kube::SharedText("node-1");
+    pod->phase = kube::PodPhase::kRunning;
+    return {.pod = pod, .agent = SeenAgent()};
   }
   void Do(const Configure& configure) {
     SeenAgent& agent = *view.members[configure.member].agent;
@@ -105,20 +132,25 @@ class World {
     agent.exit_code = std::nullopt;
     agent.reason = "was stopped";
   }
-  void Do(const End& end) { view.members[end.member].pod->ended = true; }
+  void Do(const End& end) {
+    Change(Print(end.member), [](kube::CompactPod& pod) { pod.phase = kube::PodPhase::kSucceeded; });
+    if (end.succeeded) view.job.ends = view.job.over = view.job.succeeded = true;
+  }
+  void Do(const Replace& replace) { DeletePod(Print(replace.member)); }
+  void Do(const Resize& resize) { view.job.workers = resize.workers; }
+  void Do(const Fail&) { view.job.asked = view.job.ends = view.job.over = true; }
 
-  int last_ip_ = 0;
+  int last_pod_ = 0;
 
  public:
   std::map<std::string, std::map<std::string, std::string>> envs;
 };
 
-TEST(PlanTask, MakesConfiguresAndRunsAllWorkers) {
+TEST(PlanTask, ConfiguresAndRunsAllWorkers) {
   World world({.workers = 2});
   world.Settle();
-  EXPECT_THAT(world.Said(),
-              ElementsAre("create worker-0 (0)", "create worker-1 (0)", "configure worker-0 (1)",
-                          "configure worker-1 (1)", "run worker-0 (1)", "run worker-1 (1)"));
+  EXPECT_THAT(world.Said(), ElementsAre("configure worker-0 (1)", "configure worker-1 (1)",
+                                        "run worker-0 (1)", "run worker-1 (1)"));
   EXPECT_EQ(world.status().phase, Phase::kRunning);
   world.Exit("worker-0", 0);
   world.Settle();
@@ -137,7 +169,7 @@ TEST(PlanTask, RunsParameterServersBeforeTheOthers) {
   EXPECT_LT(place("run ps-0 (1)"), place("run worker-0 (1)"));
   EXPECT_LT(place("run ps-1 (1)"), place("run worker-0 (1)"));
   EXPECT_EQ(world.envs["worker-0"]["TF_CONFIG"],
-            R"({"cluster":{"worker":["worker-0.t:2222"],"ps":["ps-0.t:2222","ps-1.t:2222"]},)"
+            R"({"cluster":{"worker":["t-worker-0:2222"],"ps":["t-ps-0:2222","t-ps-1:2222"]},)"
             R"("task":{"type":"worker","index":0}})");
 }
 
@@ -174,13 +206,15 @@ TEST(PlanTask, NamesTheScriptThatFailedFirstAsTheCause) {
   EXPECT_EQ(world.status().history[0].cause, "exited 137 (and 1 more)");
 }
 
-TEST(PlanTask, ReplacesAPodThatIsLostUnderTheNextNumber) {
+TEST(PlanTask, StartsAllAgainInThePodThatReplacesALostOne) {
   World world({.workers = 2});
   world.Settle();
   world.Said();
   world.KillPod("worker-0");
   world.Settle();
-  EXPECT_THAT(world.Said(), testing::Contains("create worker-0 (1)"));
+  EXPECT_EQ(world.runs["worker-0 2"], 1);
+  EXPECT_EQ(world.StatusOf("worker-0").pod, "worker-0-3");
+  EXPECT_EQ(world.StatusOf("worker-0").lost, "worker-0-1");
   EXPECT_EQ(world.status().phase, Phase::kRunning);
   EXPECT_THAT(world.status().history[0].cause, HasSubstr("signal 9"));
   EXPECT_THAT(world.envs["worker-1"]["TF_CONFIG"], HasSubstr("10.0.0.3")) << "with the address that is new";
@@ -195,7 +229,7 @@ TEST(PlanTask, LetsAWorkerOfParameterServersComeBackAlone) {
   EXPECT_THAT(world.Said(), ElementsAre("configure worker-1 (2)", "run worker-1 (2)"));
   world.KillPod("worker-1");
   world.Settle();
-  EXPECT_THAT(world.Said(), ElementsAre("create worker-1 (1)", "configure worker-1 (3)", "run worker-1 (3)"));
+  EXPECT_THAT(world.Said(), ElementsAre("configure worker-1 (3)", "run worker-1 (3)"));
   EXPECT_EQ(world.status().restarts, 2);
   // A parameter server takes all with it, however it ended, in an attempt that nobody was in.
   world.Exit("ps-0", 0);
@@ -236,6 +270,7 @@ TEST(PlanTask, FailsWithTheLastCauseAfterSoManyRestarts) {
   EXPECT_EQ(world.status().phase, Phase::kFailed);
   EXPECT_EQ(world.status().reason, "worker-0 exited 7, after 2 restarts");
   EXPECT_EQ(world.status().restarts, 2);
+  EXPECT_THAT(world.Said(), testing::Contains("fail: worker-0 exited 7, after 2 restarts"));
 }
 
 TEST(PlanTask, FailsAtOnceWhenAScriptCanNeverRun) {
@@ -257,11 +292,14 @@ TEST(PlanTask, DoesNotCallAnAgentDeadThatDoesNotAnswer) {
   world.now += absl::Seconds(59);
   world.Settle();
   EXPECT_EQ(world.status().phase, Phase::kRunning);
+  EXPECT_EQ(world.status().reason, "the agent of worker-0 does not answer");
   EXPECT_EQ(world.wake_after, absl::Seconds(1));
+  world.Said();
   world.now += absl::Seconds(1);
   world.Settle();
   EXPECT_EQ(world.status().restarts, 1);
   EXPECT_EQ(world.status().history[0].cause, "its agent has not answered for 1m");
+  EXPECT_THAT(world.Said(), testing::Contains("replace worker-0"));
 }
 
 TEST(PlanTask, GoesOnWithFewerWhereThereIsNoRoom) {
@@ -275,6 +313,7 @@ TEST(PlanTask, GoesOnWithFewerWhereThereIsNoRoom) {
   EXPECT_EQ(world.status().phase, Phase::kRunning);
   EXPECT_EQ(world.envs["worker-2"]["RANK"], "1");
   EXPECT_EQ(world.envs["worker-2"]["WORLD_SIZE"], "2");
+  EXPECT_THAT(world.Said(), testing::Contains("resize to 3 workers"));
   // When it begins anew there is room for all.
   world.no_room.clear();
   world.Exit("worker-0", 1);
@@ -303,11 +342,11 @@ TEST(PlanTask, StopsWhatRunsWhenItIsCancelled) {
   World world({.workers = 2});
   world.Settle();
   world.Said();
-  world.view.status.cancel = true;
+  world.view.cancel = true;
   world.Settle();
   EXPECT_EQ(world.status().phase, Phase::kCancelled);
-  EXPECT_THAT(world.Said(),
-              UnorderedElementsAre("stop worker-0", "stop worker-1", "end worker-0", "end worker-1"));
+  EXPECT_THAT(world.Said(), UnorderedElementsAre("stop worker-0", "stop worker-1", "fail: it was cancelled",
+                                                 "end worker-0", "end worker-1"));
 }
 
 TEST(PlanTask, SucceedsThoughOthersEndAMomentLater) {
@@ -325,9 +364,10 @@ TEST(PlanTask, DoesNotMissAMemberThatIsDone) {
   world.Settle();
   world.Exit("worker-0", 0);
   world.Settle();
-  world["worker-0"] = {};  // its pod is deleted
+  world["worker-0"] = {};  // its pod is deleted, and the operator replaces it
   world.Settle();
   EXPECT_EQ(world.status().restarts, 0);
+  EXPECT_EQ(world.runs["worker-0 1"], 1);
   world.Exit("worker-1", 0);
   world.Settle();
   EXPECT_EQ(world.status().phase, Phase::kSucceeded);
@@ -343,16 +383,7 @@ TEST(PlanTask, LosesAMemberWhoseAgentNeverAnswers) {
   world.now += absl::Minutes(1);
   world.Settle();
   EXPECT_EQ(world.status().restarts, 1);
-  EXPECT_EQ(world.status().members.at({Role::kWorker, 0}).launch, 1);
-}
-
-TEST(PlanTask, DeletesPodsThatWereGivenUp) {
-  World world({.workers = 1});
-  world.Settle();
-  world.Said();
-  world.view.old_pods = {{.name = "t-worker-0"}};
-  const TaskPlan plan = PlanTask(world.view, world.now);
-  EXPECT_THAT(plan.actions, ElementsAre(Action(DeletePod{"t-worker-0"})));
+  EXPECT_EQ(world.runs["worker-0 2"], 1);
 }
 
 TEST(PlanTask, LetsOneComeBackThoughAnotherFindsNoRoom) {
@@ -373,6 +404,7 @@ TEST(PlanTask, KeepsPodsWithTheirLogsUntilTheirAgentsAnswer) {
   const SeenAgent agent = *world["worker-0"].agent;
   world.view.status.phase = Phase::kSucceeded;  // as a launcher finds it that has just begun
   world.view.status.ended = world.now;
+  world.keeps_pods = false;
   world["worker-0"].agent.reset();
   world.Said();
   world.Settle();
@@ -385,10 +417,112 @@ TEST(PlanTask, KeepsPodsWithTheirLogsUntilTheirAgentsAnswer) {
 TEST(PlanTask, TakesAPodThatWasDeletedForALoss) {
   World world({.workers = 1});
   world.Settle();
+  world.keeps_pods = false;
   world["worker-0"] = {};
   world.Settle();
   EXPECT_EQ(world.status().history[0].cause, "its pod was deleted");
+  EXPECT_THAT(world.status().reason, HasSubstr("waits for worker-0"));
+  world.keeps_pods = true;
+  world.Settle();
   EXPECT_EQ(world.runs["worker-0 2"], 1);
+}
+
+TEST(PlanTask, TakesANewPodOfTheSameNameForALoss) {
+  World world({.workers = 1});
+  world.Settle();
+  world["worker-0"] = {};  // and it has another before anybody looks
+  world.Settle();
+  EXPECT_EQ(world.status().restarts, 1);
+  EXPECT_EQ(world.runs["worker-0 1"], 1);
+  EXPECT_EQ(world.runs["worker-0 2"], 1);
+}
+
+TEST(PlanTask, TellsALostNodeFromADeletedPod) {
+  World world({.workers = 2});
+  world.Settle();
+  world.DeletePod("worker-0");
+  world.Settle();
+  EXPECT_EQ(world.status().history.back().cause, "was deleted");
+  world["worker-1"].agent->silent_since = world.now;
+  world.now += absl::Seconds(5);
+  world.DeletePod("worker-1");
+  world.Settle();
+  EXPECT_EQ(world.status().history.back().cause, "was lost with node-1");
+  EXPECT_EQ(world.status().restarts, 2);
+}
+
+TEST(PlanTask, DoesNotCountAPodThatGoesBeforeItHasAnythingToRun) {
+  World world({.workers = 2, .max_restarts = 0});
+  world.no_room = {"worker-1"};
+  world.Settle();
+  world.no_room.clear();
+  world.DeletePod("worker-1");
+  world.Settle();
+  EXPECT_EQ(world.status().phase, Phase::kRunning);
+  EXPECT_EQ(world.status().restarts, 0);
+}
+
+TEST(PlanTask, DoesNotCountTwiceThatAMemberWhichWasDoneLostItsPod) {
+  World world({.workers = 2});
+  world.Settle();
+  world.Exit("worker-0", 0);
+  world.Settle();
+  world["worker-0"] = {};
+  world.Settle();
+  world.Exit("worker-1", 1);
+  world.Settle();
+  EXPECT_EQ(world.status().restarts, 1);
+  EXPECT_EQ(world.runs["worker-0 2"], 1);
+}
+
+TEST(PlanTask, EndsAsTheOperatorEndsItsJob) {
+  World world({.workers = 1});
+  world.Settle();
+  world.view.job.ends = true;
+  world.view.job.message = "the job ran for longer than timeLimit: 10";
+  world.Settle();
+  EXPECT_EQ(world.status().phase, Phase::kFailed);
+  EXPECT_EQ(world.status().reason, "the job ran for longer than timeLimit: 10");
+}
+
+TEST(PlanTask, SaysThatThereIsNoOperator) {
+  World world({.workers = 1});
+  world.keeps_pods = false;
+  world.view.job.taken_up = false;
+  world.Settle();
+  EXPECT_EQ(world.wake_after, kOperatorPatience);
+  world.now += kOperatorPatience;
+  world.Settle();
+  EXPECT_THAT(world.status().reason, HasSubstr("`kubectl apply -k deploy/` installs one"));
+}
+
+TEST(TaskJob, IsAGangUnlessItsSizeMayChange) {
+  const auto made = [](TaskSpec spec) {
+    spec.name = "t";
+    return TaskJob("ns", spec, {});
+  };
+  const Document fixed = made({.workers = 2});
+  EXPECT_TRUE(BoolAt(fixed, {"spec", "gang"}));
+  EXPECT_FALSE(BoolAt(fixed, {"spec", "faultTolerant"}));
+  EXPECT_EQ(IntAt(fixed, {"spec", "replicaSpecs", "worker", "replicas"}), 2);
+  EXPECT_EQ(StringAt(fixed, {"metadata", "labels", kTaskLabel}), "t");
+  const Document elastic = made({.workers = 2, .max_workers = 3});
+  EXPECT_FALSE(BoolAt(elastic, {"spec", "gang"}));
+  EXPECT_TRUE(BoolAt(elastic, {"spec", "faultTolerant"}));
+  EXPECT_EQ(IntAt(elastic, {"spec", "replicaSpecs", "worker", "replicas"}), 3);
+}
+
+TEST(TaskJob, EndsWithTheRolesThatDecide) {
+  TaskSpec spec{.name = "t", .strategy = Strategy::kParameterServer, .workers = 2, .ps = 1};
+  const auto policy = [&](std::string_view role) {
+    const Document job = TaskJob("ns", spec, {});
+    return std::string(StringAt(job, {"spec", "replicaSpecs", role, "completePolicy"}));
+  };
+  EXPECT_EQ(policy("worker"), "All");
+  EXPECT_EQ(policy("ps"), "None");
+  spec.chief = true;
+  EXPECT_EQ(policy("chief"), "All");
+  EXPECT_EQ(policy("worker"), "None");
 }
 
 TEST(TaskStatus, IsTheSameAfterItWasStored) {
@@ -396,9 +530,7 @@ TEST(TaskStatus, IsTheSameAfterItWasStored) {
   world.Settle();
   world.Exit("worker-1", 3);
   world.Settle();
-  const auto again = ParseTaskStatus(Print(world.status()));
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(Print(*again), Print(world.status()));
+  EXPECT_EQ(ParseTaskStatus(StatusDocument(world.status())), world.status());
   const auto spec = ParseTaskSpec(Print(world.view.spec));
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(*spec, world.view.spec);

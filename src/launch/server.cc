@@ -132,7 +132,7 @@ class TaskServer final : public Server {
   absl::Status NoSuch(const std::string& name) const {
     std::string others;
     for (const auto& task : controller_.List())
-      StrAppend(others, others.empty() ? "" : ", ", task->spec.name);
+      StrAppend(others, others.empty() ? "" : ", ", task->meta.name);
     return absl::NotFoundError(StrCat("there is no task ", Shortened(Escaped(name), 64), "; there ",
                                       others.empty() ? "are none" : StrCat("are: ", others)));
   }
@@ -227,20 +227,20 @@ class TaskServer final : public Server {
 
 Document TaskDocument(const StoredTask& task) {
   const Document spec = ParseJson(Print(task.spec)).value_or(Document());
-  const Document status = ParseJson(Print(task.status)).value_or(Document());
+  const Document status = StatusDocument(task.status);
   Array members;
   for (const auto& [id, member] : task.status.members) {
     members.push_back(Object{{"name", Print(id)},
-                             {"pod", PodName(task.spec.name, id, member.launch)},
+                             {"pod", PodName(task.spec.name, id)},
                              {"attempt", member.attempt},
                              {"state", member.state}});
   }
-  Object object{{"name", task.spec.name},
+  Object object{{"name", task.meta.name},
                 {"phase", Name(task.status.phase)},
                 {"reason", task.wrong.empty() ? task.status.reason : task.wrong},
                 {"attempt", task.status.attempt},
                 {"restarts", task.status.restarts},
-                {"created", StringAt(status, {"created"})},
+                {"created", absl::FormatTime(absl::RFC3339_sec, task.meta.created, absl::UTCTimeZone())},
                 {"members", std::move(members)},
                 {"history", *Find(status, {"history"})},
                 {"spec", spec}};

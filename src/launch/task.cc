@@ -7,12 +7,14 @@
 #include "base/text.h"
 #include "kube/names.h"
 #include "kube/quantity.h"
+#include "kube/rfc3339.h"
 
 namespace trainyard::launch {
 namespace {
 
 constexpr int kMostMembers = 1000;
-constexpr std::size_t kMostName = 40;  // pods and names of hosts are longer
+constexpr std::size_t kMostName = 40;                      // pods and names of hosts are longer
+constexpr std::size_t kMostSpec = std::size_t{192} << 10;  // an object's annotations may take 256 KiB
 constexpr Role kRoles[] = {Role::kPs, Role::kChief, Role::kWorker, Role::kEvaluator};
 constexpr Phase kPhases[] = {Phase::kPending,    Phase::kStarting,  Phase::kRunning, Phase::kRestarting,
                              Phase::kCancelling, Phase::kSucceeded, Phase::kFailed,  Phase::kCancelled};
@@ -24,9 +26,6 @@ absl::Status Bad(const Parts&... parts) {
 
 std::string TimeText(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
-}
-bool ParseTimeText(std::string_view text, absl::Time& time) {
-  return absl::ParseTime(absl::RFC3339_full, std::string(text), &time, nullptr);
 }
 
 // Reads an object field by field and remembers what was wrong first, and what nobody asked for.
@@ -59,19 +58,6 @@ class Fields {
     if (value == nullptr) return;
     if (!value->is_string() || !absl::ParseDuration(std::string(Text(*value)), &time))
       Wrong(name, "a time as \"10s\"");
-  }
-  void Take(const char* name, absl::Time& time) {
-    const Document* const value = Find(name);
-    if (value != nullptr && !ParseTimeText(Text(*value), time)) Wrong(name, "a time");
-  }
-  void Take(const char* name, std::optional<absl::Time>& time) {
-    absl::Time given;
-    if (document_.is_object() && document_.get_object().contains(name)) {
-      Take(name, given);
-      time = given;
-    } else {
-      known_.insert(name);
-    }
   }
   void Take(const char* name, std::vector<std::string>& list) {
     const Document* const value = Find(name);
@@ -173,35 +159,21 @@ Document HistoryDocument(const std::vector<Restart>& history) {
   return list;
 }
 
-absl::Status TakeHistory(const Document& list, std::vector<Restart>& history) {
-  if (!list.is_array()) return Bad("a task's restarts must be a list");
-  for (const Document& item : list.get_array()) {
-    Restart& restart = history.emplace_back();
-    Fields fields(item, "a restart");
-    fields.Take("time", restart.time);
-    fields.Take("attempt", restart.attempt);
-    fields.Take("member", restart.member);
-    fields.Take("cause", restart.cause);
-    TY_RETURN_IF_ERROR(fields.End());
-  }
-  return absl::OkStatus();
+int NumberIn(const Document& object, std::string_view key, int otherwise = 0) {
+  const auto number = IntAt(object, {key});
+  return number && std::in_range<int>(*number) ? static_cast<int>(*number) : otherwise;
 }
-
-absl::Status TakeMembers(const Document& list, std::map<MemberId, MemberStatus>& members) {
-  if (!list.is_object()) return Bad("a task's members must be an object");
-  for (const auto& member : list.get_object()) {
-    const auto id = ParseMember(Key(member));
-    if (!id) return Bad(Shortened(Escaped(Key(member)), 64), " is no member");
-    Fields fields(member.value(), "a member");
-    MemberStatus& status = members[*id];
-    fields.Take("launch", status.launch);
-    fields.Take("placed", status.placed);
-    fields.Take("done", status.done);
-    fields.Take("attempt", status.attempt);
-    fields.Take("state", status.state);
-    TY_RETURN_IF_ERROR(fields.End());
-  }
-  return absl::OkStatus();
+std::string TextIn(const Document& object, std::string_view key) {
+  return std::string(StringAt(object, {key}));
+}
+std::optional<absl::Time> TimeIn(const Document& object, std::string_view key) {
+  const auto time = kube::ParseTime(StringAt(object, {key}));
+  return time.ok() ? std::optional(*time) : std::nullopt;
+}
+const Array& ListIn(const Document& object, std::string_view key) {
+  static const Array kNothing;
+  const Array* const list = ArrayAt(object, {key});
+  return list == nullptr ? kNothing : *list;
 }
 
 }  // namespace
@@ -285,11 +257,19 @@ absl::Status Validate(const TaskSpec& spec) {
     if (!amount->empty() && !kube::Quantity::Parse(*amount).ok())
       return Bad(flag, ": '", Shortened(Escaped(*amount), 64), "' is no amount: write 2, 500m or 512Mi");
   }
+  if (const std::size_t size = Print(spec).size(); size > kMostSpec)
+    return Bad("the task's environment and command take ", size, " bytes, and may take ", kMostSpec);
   for (const auto& [name, value] : spec.env) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos)
       return Bad("--env: '", Shortened(Escaped(name), 64), "' cannot be a variable's name");
   }
   return absl::OkStatus();
+}
+
+bool Decides(const TaskSpec& spec, Role role) {
+  if (role == Role::kPs || role == Role::kEvaluator) return false;
+  const bool coordinated = spec.strategy == Strategy::kParameterServer && spec.chief;
+  return !coordinated || role == Role::kChief;
 }
 
 std::vector<MemberId> MembersOf(const TaskSpec& spec) {
@@ -355,58 +335,65 @@ absl::StatusOr<TaskSpec> ParseTaskSpec(std::string_view json) {
   return spec;
 }
 
-std::string Print(const TaskStatus& status) {
-  Object members;
+TaskStatus NewStatus(const TaskSpec& spec, absl::Time created) {
+  TaskStatus status{.reason = "the operator creates its pods", .since = created};
+  for (const MemberId& member : MembersOf(spec)) status.members[member].state = "has no pod";
+  return status;
+}
+
+Document StatusDocument(const TaskStatus& status) {
+  Array members;
   for (const auto& [id, member] : status.members)
-    members[Print(id)] = Object{{"launch", member.launch},
-                                {"placed", member.placed},
-                                {"attempt", member.attempt},
-                                {"done", member.done},
-                                {"state", member.state}};
+    members.push_back(Object{{"name", Print(id)},
+                             {"pod", member.pod},
+                             {"lost", member.lost},
+                             {"attempt", member.attempt},
+                             {"done", member.done},
+                             {"state", member.state}});
   Array present;
   for (const MemberId& member : status.present) present.emplace_back(Print(member));
   Object object{{"phase", Name(status.phase)},
+                {"summary", StrCat(Name(status.phase), ", attempt ", status.attempt)},
                 {"reason", status.reason},
                 {"attempt", status.attempt},
                 {"restarts", status.restarts},
-                {"cancel", status.cancel},
+                {"running", status.running},
                 {"members", std::move(members)},
                 {"present", std::move(present)},
                 {"since", TimeText(status.since)},
-                {"created", TimeText(status.created)},
                 {"history", HistoryDocument(status.history)}};
   if (status.started) object["started"] = TimeText(*status.started);
   if (status.ended) object["ended"] = TimeText(*status.ended);
-  return PrintJson(object);
+  return object;
 }
 
-absl::StatusOr<TaskStatus> ParseTaskStatus(std::string_view json) {
-  TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
-  TaskStatus status;
-  Fields fields(document, "a task's status");
-  fields.TakeAs(
-      "phase", status.phase, [](std::string_view text) { return FindName(kPhases, text); }, "a phase");
-  fields.Take("reason", status.reason);
-  fields.Take("attempt", status.attempt);
-  fields.Take("restarts", status.restarts);
-  fields.Take("cancel", status.cancel);
-  fields.Take("since", status.since);
-  fields.Take("created", status.created);
-  fields.Take("started", status.started);
-  fields.Take("ended", status.ended);
-  std::vector<std::string> present;
-  fields.Take("present", present);
-  status.present.reserve(present.size());
-  for (const std::string& text : present) {
-    const auto member = ParseMember(text);
-    if (!member) return Bad(Shortened(Escaped(text), 64), " is no member");
-    status.present.push_back(*member);
+TaskStatus ParseTaskStatus(const Document& document) {
+  TaskStatus status{.phase = FindName(kPhases, StringAt(document, {"phase"})).value_or(Phase::kPending),
+                    .reason = TextIn(document, "reason"),
+                    .attempt = NumberIn(document, "attempt", 1),
+                    .restarts = NumberIn(document, "restarts"),
+                    .running = NumberIn(document, "running"),
+                    .since = TimeIn(document, "since").value_or(absl::UnixEpoch()),
+                    .started = TimeIn(document, "started"),
+                    .ended = TimeIn(document, "ended")};
+  for (const Document& item : ListIn(document, "members")) {
+    if (const auto id = ParseMember(StringAt(item, {"name"})))
+      status.members[*id] = {.pod = TextIn(item, "pod"),
+                             .lost = TextIn(item, "lost"),
+                             .attempt = NumberIn(item, "attempt"),
+                             .done = NumberIn(item, "done"),
+                             .state = TextIn(item, "state")};
   }
-  if (const Document* const members = fields.Find("members"))
-    TY_RETURN_IF_ERROR(TakeMembers(*members, status.members));
-  if (const Document* const history = fields.Find("history"))
-    TY_RETURN_IF_ERROR(TakeHistory(*history, status.history));
-  TY_RETURN_IF_ERROR(fields.End());
+  for (const Document& item : ListIn(document, "present")) {
+    const auto id = ParseMember(Text(item));
+    if (id && status.members.contains(*id)) status.present.push_back(*id);
+  }
+  for (const Document& item : ListIn(document, "history")) {
+    status.history.push_back({.time = TimeIn(item, "time").value_or(absl::UnixEpoch()),
+                              .attempt = NumberIn(item, "attempt"),
+                              .member = TextIn(item, "member"),
+                              .cause = TextIn(item, "cause")});
+  }
   return status;
 }
 

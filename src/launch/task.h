@@ -1,5 +1,6 @@
 // A task of the launcher: a training script that runs in several members under a framework's own runtime, and
-// where it stands. Pure values, stored as JSON.
+// where it stands. Pure values, stored as JSON: the spec in an annotation of the task's AITrainingJob, the
+// status as its .status.progress.
 #pragma once
 
 #include <compare>
@@ -12,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/document.h"
 
 namespace trainyard::launch {
 
@@ -54,6 +56,7 @@ struct TaskSpec {
   absl::Duration grace = absl::Seconds(10);          // between SIGTERM and SIGKILL
   absl::Duration agent_timeout = absl::Seconds(60);  // an agent that does not answer for so long is lost
 
+  bool IsElastic() const { return LeastWorkers() < MostWorkers(); }
   int LeastWorkers() const { return min_workers > 0 ? min_workers : workers; }
   int MostWorkers() const { return max_workers > 0 ? max_workers : workers; }
   bool operator==(const TaskSpec&) const = default;
@@ -74,11 +77,11 @@ bool IsOver(Phase phase);
 
 // Of one member, what must survive.
 struct MemberStatus {
-  int launch = 0;       // which pod it has: each one that is made has another number
-  bool placed = false;  // that pod has been there: if it is not, it is lost
-  int attempt = 0;      // which run of the script it is to be in; 0: none yet
-  int done = 0;         // the attempt in which its script exited 0; 0: none
-  std::string state;    // for people: "running on node-1", "exited 3"
+  std::string pod;    // the uid of the pod that it is in; "": of none yet
+  std::string lost;   // the uid of the pod that it lost last
+  int attempt = 0;    // which run of the script it is to be in; 0: none yet
+  int done = 0;       // the attempt in which its script exited 0; 0: none
+  std::string state;  // for people: "running on node-1", "exited 3"
   bool operator==(const MemberStatus&) const = default;
 };
 
@@ -93,15 +96,14 @@ struct Restart {
 
 struct TaskStatus {
   Phase phase = Phase::kPending;
-  std::string reason;   // one sentence: what it waits for, or how it ended
-  int attempt = 1;      // of the whole task
-  int restarts = 0;     // that count against max_restarts
-  bool cancel = false;  // somebody wants it to end
+  std::string reason;  // one sentence: what it waits for, or how it ended
+  int attempt = 1;     // of the whole task
+  int restarts = 0;    // that count against max_restarts
+  int running = 0;     // members whose script runs or has exited 0
   std::map<MemberId, MemberStatus> members;
   std::vector<MemberId> present;         // who is in this attempt; empty: that is not decided yet
   absl::Time since = absl::UnixEpoch();  // when this attempt began to be prepared
-  absl::Time created = absl::UnixEpoch();
-  std::optional<absl::Time> started;  // when all ran first
+  std::optional<absl::Time> started;     // when all ran first
   std::optional<absl::Time> ended;
   std::vector<Restart> history;  // the newest ones, oldest first
   bool operator==(const TaskStatus&) const = default;
@@ -110,13 +112,19 @@ inline constexpr std::size_t kMostHistory = 20;
 
 // What can be known to be wrong by looking at the spec: one sentence, and what to do.
 absl::Status Validate(const TaskSpec& spec);
+// Whether the task has succeeded only when the scripts of that role have.
+bool Decides(const TaskSpec& spec, Role role);
 // All members that a valid task may have, in their order; workers up to MostWorkers().
 std::vector<MemberId> MembersOf(const TaskSpec& spec);
 
+// Of a task that was just created.
+TaskStatus NewStatus(const TaskSpec& spec, absl::Time created);
+
 std::string Print(const TaskSpec& spec);
-std::string Print(const TaskStatus& status);
+Document StatusDocument(const TaskStatus& status);
 // InvalidArgument: which field is wrong.
 absl::StatusOr<TaskSpec> ParseTaskSpec(std::string_view json);
-absl::StatusOr<TaskStatus> ParseTaskStatus(std::string_view json);
+// What cannot be understood is left out.
+TaskStatus ParseTaskStatus(const Document& document);
 
 }  // namespace trainyard::launch

@@ -39,33 +39,34 @@ class Merger {
   // A reader for each pod that has something to tell and has none yet.
   void BeginNew() {
     for (const auto& pod : controller_.PodsOf(query_.task)) {
-      const std::string member(pod->meta.labels.Get(kMemberLabel));
-      if (query_.member && member != Print(*query_.member)) continue;
+      const auto member = MemberOf(*pod);
+      if (!member || (query_.member && *member != *query_.member)) continue;
       if (pod->phase == kube::PodPhase::kPending || begun_.size() >= kMostReaders ||
-          !begun_.insert(pod->meta.name).second)
+          !begun_.insert(pod->meta.uid).second)
         continue;
-      readers_.emplace_back([this, name = pod->meta.name, member] { Read(name, member); });
+      readers_.emplace_back([this, uid = pod->meta.uid, member = *member] { Read(uid, member); });
     }
   }
 
   // To the end of the pod's log; what breaks is begun again behind what was told already.
-  void Read(const std::string& pod, const std::string& member) {
+  void Read(const std::string& uid, const MemberId& member) {
     std::size_t told = 0;
-    while (!ReadOnce(pod, member, told) && query_.follow && !stream_.closed() && Lives(pod))
+    while (!ReadOnce(member, told) && query_.follow && !stream_.closed() && Lives(uid))
       absl::SleepFor(kBetweenTries);
   }
 
-  bool Lives(const std::string& name) const {
+  bool Lives(const std::string& uid) const {
     for (const auto& pod : controller_.PodsOf(query_.task)) {
-      if (pod->meta.name == name) return true;
+      if (pod->meta.uid == uid) return true;
     }
     return false;
   }
 
   // True: it came to its end.
-  bool ReadOnce(const std::string& pod, const std::string& member, std::size_t& told) {
-    std::string target =
-        kube::ResourcePath(kube::Resource::Pods(), controller_.ns(), pod, "log") + "?container=main";
+  bool ReadOnce(const MemberId& member, std::size_t& told) {
+    std::string target = StrCat(
+        kube::ResourcePath(kube::Resource::Pods(), controller_.ns(), PodName(query_.task, member), "log"),
+        "?container=", ContainerName(member.role));
     if (query_.follow) target += "&follow=true";
     if (query_.tail && told == 0) StrAppend(target, "&tailLines=", *query_.tail);
     absl::StatusOr<kube::OpenedResponse> opened =
@@ -93,9 +94,9 @@ class Merger {
     return true;
   }
 
-  void Tell(const std::string& member, std::string line) {
+  void Tell(const MemberId& member, std::string line) {
     if (!line.ends_with('\n')) line += '\n';
-    if (!query_.member) line = StrCat("[", member, "] ", line);
+    if (!query_.member) line = StrCat("[", Print(member), "] ", line);
     const MutexLock lock(mu_);  // lines stay whole
     stream_.Write(line);
   }

@@ -166,9 +166,7 @@ std::string Next(const JobPage& page, absl::Time now) {
   const Job& job = page.job;
   if (IsUnnoticed(page)) {
     if (now - job.created < kUnnoticed) return "";
-    return job.kind == Kind::kTask
-               ? "is a launcher running? `trainyard launcher` runs one, and so does `trainyard up`."
-               : "is an operator running? `trainyard operator` runs one, and so does `trainyard up`.";
+    return "is an operator running? `trainyard operator` runs one, and so does `trainyard up`.";
   }
   if (job.succeeded) return "";
   if (job.state == "Suspended")

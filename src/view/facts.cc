@@ -23,7 +23,7 @@ const std::vector<KindFacts>& AllFacts() {
        .others = {"aitrainingjobs", "aitj", "aitjs"},
        .history = "aitrainingjob",
        .resource = {"elasticdeeplearning.ai", "v1", "aitrainingjobs", "AITrainingJob"},
-       .object_selector = "!trainyard.dev/elastic-job",
+       .object_selector = "!trainyard.dev/elastic-job,!trainyard.dev/launch-task",
        .job_label = "TrainingJobName",
        .role_label = "TrainingJobReplicaName",
        .index_label = "TrainingJobReplicaIndex"},
@@ -39,12 +39,12 @@ const std::vector<KindFacts>& AllFacts() {
       {.kind = Kind::kTask,
        .name = "task",
        .others = {"tasks", "launch"},
-       .history = "task",
-       .resource = kube::Resource::ConfigMaps(),
+       .history = "aitrainingjob",
+       .resource = {"elasticdeeplearning.ai", "v1", "aitrainingjobs", "AITrainingJob"},
        .object_selector = "trainyard.dev/launch-task",
-       .object_suffix = "-task",
        .job_label = "trainyard.dev/launch-task",
-       .role_label = "trainyard.dev/launch-member"}};
+       .role_label = "TrainingJobReplicaName",
+       .index_label = "TrainingJobReplicaIndex"}};
   return *all;
 }
 

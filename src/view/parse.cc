@@ -119,38 +119,30 @@ void ParseProgress(const Document& progress, Job& job) {
     add("checkpoint", std::string(checkpoint));
 }
 
+// What the launcher reports goes before what the operator says of the pods, until the operator ends the job.
 void ParseTask(Job& job) {
-  job.name = TextAt(job.object, {"metadata", "labels", FactsOf(Kind::kTask).job_label});
-  const auto spec = ParseJson(StringAt(job.object, {"data", "spec"}));
-  const auto status = ParseJson(StringAt(job.object, {"data", "status"}));
-  if (!spec.ok() || !status.ok()) {
-    job.state = "Unreadable";
-    job.message = "its ConfigMap cannot be read";
+  ParseCustom(job);
+  const Document* const progress = Find(job.object, {"status", "progress"});
+  if (progress == nullptr) {
+    if (!job.over && !job.state.empty()) job.state = "Pending";  // its scripts have not begun
     return;
   }
-  job.state = TextAt(*status, {"phase"});
-  job.message = TextAt(*status, {"reason"});
-  job.restarts = IntAt(*status, {"restarts"}).value_or(0);
-  job.started = TimeAt(*status, {"started"});
-  job.ended = TimeAt(*status, {"ended"});
-  job.changed = TimeAt(*status, {"since"});
-  job.over = job.state == "Succeeded" || job.state == "Failed" || job.state == "Cancelled";
+  const bool ended = Find(*progress, {"ended"}) != nullptr;
+  if (job.over && !ended) return;
+  job.state = TextAt(*progress, {"phase"});
+  job.reason.clear();
+  job.message = TextAt(*progress, {"reason"});
+  job.ready = static_cast<int>(IntAt(*progress, {"running"}).value_or(0));
+  job.restarts = IntAt(*progress, {"restarts"}).value_or(0);
+  job.started = TimeAt(*progress, {"started"});
+  job.ended = TimeAt(*progress, {"ended"});
+  job.changed = TimeAt(*progress, {"since"});
+  job.over = ended;
   job.succeeded = job.state == "Succeeded";
-  if (const Object* const members = ObjectAt(*status, {"members"})) {
-    job.wanted = static_cast<int>(members->size());
-    for (const auto& member : *members) {
-      const std::string_view state = StringAt(member.value(), {"state"});
-      if (state.starts_with("running") || IntAt(member.value(), {"done"}).value_or(0) > 0) ++job.ready;
-    }
-  }
-  if (const Array* const history = ArrayAt(*status, {"history"}); history != nullptr && !history->empty())
+  job.last_cause.clear();
+  if (const Array* const history = ArrayAt(*progress, {"history"}); history != nullptr && !history->empty())
     job.last_cause = StrCat(StringAt(history->back(), {"member"}), " ", StringAt(history->back(), {"cause"}));
-  job.progress.emplace_back("attempt", StrCat(IntAt(*status, {"attempt"}).value_or(1)));
-  job.spec.emplace_back("strategy", TextAt(*spec, {"strategy"}));
-  job.spec.emplace_back("workers", StrCat(IntAt(*spec, {"workers"}).value_or(0)));
-  if (const std::int64_t ps = IntAt(*spec, {"ps"}).value_or(0); ps > 0)
-    job.spec.emplace_back("ps", StrCat(ps));
-  if (!StringAt(*spec, {"image"}).empty()) job.spec.emplace_back("image", TextAt(*spec, {"image"}));
+  job.progress.emplace_back("attempt", StrCat(IntAt(*progress, {"attempt"}).value_or(1)));
 }
 
 bool Terminated(const kube::ContainerStatus& container) {

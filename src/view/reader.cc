@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/error.h"
+#include "kube/selector.h"
 #include "view/parse.h"
 
 namespace trainyard::view {

@@ -4,6 +4,7 @@ killed.
 usage: launch_life_test.py TRAINYARD [unittest arguments]
 """
 
+import contextlib
 import json
 import os
 import random
@@ -87,12 +88,17 @@ class Life(ScriptCase):
         eventually(lambda: self.cluster.phase("plain-worker-0") == "Succeeded", "the pods to end with the task")
         logs = self.cluster.run("launch", "logs", "plain", "--member", "worker-1")
         self.assertIn("bye from worker-1-1", logs.stdout)
+        eventually(lambda: self.cluster.get("aitj", "plain")["status"]["phase"] == "Succeed", "its job to end")
+        self.assertEqual(self.cluster.get("aitj", "plain")["status"]["progress"]["phase"], "Succeeded")
+        listed = self.cluster.run("get", "-o", "name").stdout
+        self.assertIn("task/plain", listed)
+        self.assertNotIn("aitrainingjob/plain", listed)
         self.assertIn("plain", self.cluster.run("launch", "list", "-o", "name").stdout)
         again = self.launch(*self.script("plain"))
         self.assertEqual(again.returncode, 1)
         self.assertIn("there is a task plain already: choose another --task, or `trainyard launch delete plain`", again.stderr)
         self.assertEqual(self.cluster.run("launch", "delete", "plain").returncode, 0)
-        eventually(lambda: "plain" not in self.cluster.kubectl("get", "pods,configmaps,secrets,services").stdout,
+        eventually(lambda: "plain" not in self.cluster.kubectl("get", "aitj,pods,configmaps,secrets,services").stdout,
                    "all of it to be gone")
 
     def test_runs_the_script_of_its_own_folder_where_the_image_is_only_a_name(self):
@@ -112,6 +118,8 @@ class Life(ScriptCase):
         task = self.task("fails")
         self.assertEqual([(one["member"], one["cause"]) for one in task["history"]], [("worker-0", "exited 3")])
         self.assertIn("Restarted", self.cluster.kubectl("get", "events").stdout)
+        eventually(lambda: self.cluster.get("aitj", "fails")["status"]["phase"] == "Failed", "its job to end")
+        self.assertIn("hello from worker-0-2", self.logs("fails"))
 
     def test_says_what_is_wrong_before_anything_is_made(self):
         for flags, said in ((("--worker-num", 0), "--worker-num must be at least 1, and is 0"),
@@ -180,8 +188,107 @@ class Losses(ScriptCase):
         self.go("pods")
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
-        self.assertEqual(self.task("pods")["members"][1]["pod"], "pods-worker-1-r1")
+        task = self.task("pods")
+        self.assertEqual(task["members"][1]["pod"], "pods-worker-1")
+        self.assertEqual([(one["member"], one["cause"]) for one in task["history"]], [("worker-1", "was deleted")])
         self.assertEqual(set(self.runs("pods").values()), {1})
+
+    def test_replaces_a_pod_whose_agent_is_killed_and_keeps_its_history(self):
+        job = self.start(*self.script("agents", "--worker-num", 2, "--grace", "1s", what="wait"))
+        self.await_task("agents", lambda task: task["phase"] == "Running", "all to run")
+        before = self.cluster.get("pod", "agents-worker-0")["metadata"]["uid"]
+        for pid, env in self.cluster.processes(TRAININGJOB_SERVICE="agents-worker-0.default").items():
+            if b"TRAINYARD_MEMBER" not in env:  # the script goes with its agent
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.await_runs("agents", ["worker-0-2", "worker-1-2"])
+        self.assertNotEqual(self.cluster.get("pod", "agents-worker-0")["metadata"]["uid"], before)
+        self.go("agents")
+        out, err = job.communicate(timeout=300)
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assertIn("worker-0 was killed by signal 9", err)
+        self.assertIn("agents-worker-0", self.cluster.run("describe", "task/agents").stdout)
+
+
+class Nodes(ScriptCase):
+    """A launcher beside the cluster, so that no node takes it along; agents may be silent for an hour."""
+
+    flags = ("--nodes", "4", "--node-grace", "2s", "--capacity", "cpu=2,memory=4Gi")
+    nodes = ("node-1", "node-2", "node-3", "node-4")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.master = "http://127.0.0.1:%d" % graph_jobs.free_port()
+        launcher = subprocess.Popen([cases.TRAINYARD, "launcher", "--kubeconfig", cls.cluster.kubeconfig, "--listen",
+                                     cls.master.removeprefix("http://")], env=environment(), stderr=subprocess.DEVNULL)
+        cls.addClassCleanup(launcher.wait)
+        cls.addClassCleanup(launcher.kill)
+        def answers():
+            try:
+                return urllib.request.urlopen(cls.master + "/healthz", timeout=300).status == 200
+            except OSError:
+                return False
+        eventually(answers, "the launcher to answer")
+
+    def task(self, name):
+        done = self.cluster.run("launch", "status", name, "-o", "json", "--master", self.master)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def node(self, verb, *nodes):
+        for node in nodes:
+            done = self.cluster.run("node", verb, node)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def begin(self, name):
+        """Two workers, each on a node of its own."""
+        return self.start("--master", self.master, *self.script(
+            name, "--worker-num", 2, "--cpu", "1500m", "--grace", "1s", "--agent-timeout", "1h", "--max-restarts", 1, what="wait"))
+
+    def node_of(self, name, member):
+        return self.cluster.get("pod", "%s-%s" % (name, member))["spec"]["nodeName"]
+
+    def await_lost(self, name, node):
+        task = self.await_task(name, lambda task: task["history"], "the loss to be told")
+        self.assertEqual([(one["member"], one["cause"]) for one in task["history"]], [("worker-1", "was lost with " + node)])
+        return task
+
+    def succeed(self, name, job):
+        self.go(name)
+        out, err = job.communicate(timeout=300)
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assertEqual(self.runs(name), {"worker-%d-%d" % (index, attempt): 1 for index in (0, 1) for attempt in (1, 2)})
+        eventually(lambda: self.cluster.get("aitj", name)["status"]["phase"] == "Succeed", "its job to end")
+
+    def test_that_are_killed_are_told_at_once_and_members_go_elsewhere(self):
+        job = self.begin("killed")
+        self.await_task("killed", lambda task: task["phase"] == "Running", "all to run")
+        node = self.node_of("killed", "worker-1")
+        self.node("kill", node)
+        self.addCleanup(self.node, "start", node)
+        self.await_lost("killed", node)
+        self.await_task("killed", lambda task: task["phase"] == "Running", "all to run again")
+        self.assertNotEqual(self.node_of("killed", "worker-1"), node)
+        self.succeed("killed", job)
+
+    def test_without_room_make_a_task_wait(self):
+        self.node("cordon", *self.nodes)
+        job = self.begin("room")
+        task = self.await_task("room", lambda task: "nodes are available" in task["reason"], "it to wait for room")
+        self.assertEqual(task["phase"], "Pending")
+        self.node("uncordon", *self.nodes)
+        self.await_task("room", lambda task: task["phase"] == "Running", "all to run")
+        node = self.node_of("room", "worker-1")
+        others = [other for other in self.nodes if other not in (node, self.node_of("room", "worker-0"))]
+        self.node("cordon", *others)
+        self.node("kill", node)
+        self.addCleanup(self.node, "start", node)
+        self.await_lost("room", node)
+        task = self.await_task("room", lambda task: "nodes are available" in task["reason"], "it to wait for room")
+        self.assertEqual((task["phase"], task["restarts"]), ("Restarting", 1))
+        self.assertIn("waits for worker-1", task["reason"])
+        self.node("uncordon", *others)
+        self.succeed("room", job)
 
 
 class Launcher(ScriptCase):
