@@ -119,7 +119,8 @@ class AiObjectMaker final : public ObjectMaker {
                                                         .ns = job_.meta.ns.view(),
                                                         .labels = PodLabels(from, place),
                                                         .attempt = create.attempt,
-                                                        .owner = OwnerReference(AiJobs(), job_.meta)});
+                                                        .owner = OwnerReference(AiJobs(), job_.meta),
+                                                        .gang = create.gang});
     Object& labels = MakeObjectAt(pod, {"metadata", "labels"});
     for (const auto& [key, value] : job_.meta.labels.entries()) {
       labels.emplace(key.view(), value.view());  // unless it is there
