@@ -43,7 +43,7 @@ absl::StatusOr<std::string> PatchChecked(kube::Api& api, const kube::Resource& r
   if (kind == kinds.end()) return api.Patch(resource, key, body, options);
   const bool dry_run = std::exchange(options.dry_run, true);
   TY_ASSIGN_OR_RETURN(std::string patched, api.Patch(resource, key, body, options));
-  TY_ASSIGN_OR_RETURN(const ops::CompactJob job, (*kind)->Decode(patched));
+  TY_ASSIGN_OR_RETURN(const reconcile::CompactJob job, (*kind)->Decode(patched));
   if (!job.invalid.empty()) return absl::InvalidArgumentError(StrCat(job.invalid, "; nothing was changed"));
   if (dry_run) return patched;
   options.dry_run = false;

@@ -33,7 +33,7 @@ placement::ClusterRoom ObserveRoom(const std::vector<placement::PodPtr>& pods,
   return cluster;
 }
 
-bool MayWait(const CompactJob& job) {
+bool MayWait(const reconcile::CompactJob& job) {
   const job::Condition* current = job.status.Current();
   const bool runs = current != nullptr && current->type == job::State::kRunning;
   return job::HasGang(job.spec) && job.invalid.empty() && !runs && !job.status.IsFinished() &&
@@ -83,7 +83,7 @@ job::GangScheduler FindGangScheduler(kube::Transport& transport, Clock& clock) {
   return DefaultGangScheduler(version.value_or(""));
 }
 
-Gatekeeper::Gatekeeper(kube::Api& api, Clock& clock, IdSource ids, Surroundings& surroundings)
+Gatekeeper::Gatekeeper(kube::Api& api, Clock& clock, IdSource ids, reconcile::Surroundings& surroundings)
     : api_(api), clock_(clock), ids_(std::move(ids)), surroundings_(surroundings), alarm_(clock.NewAlarm()) {}
 
 job::GangView Gatekeeper::FindGang(const std::string& uid) const {
@@ -137,8 +137,8 @@ std::unique_ptr<std::vector<placement::PodPtr>> Gatekeeper::ListPods() {
 
 void Gatekeeper::Pass() {
   std::vector<WaitingGang> waiting;
-  std::map<std::string, std::pair<Controller*, kube::ObjectKey>> jobs;  // by uid
-  for (Controller* controller : controllers_) {
+  std::map<std::string, std::pair<reconcile::Controller*, kube::ObjectKey>> jobs;  // by uid
+  for (reconcile::Controller* controller : controllers_) {
     for (const auto& job : controller->ListJobs()) {
       if (!MayWait(*job)) continue;
       const job::JobView view = controller->Observe(*job);

@@ -16,9 +16,9 @@
 #include "job/job_view.h"
 #include "kube/api.h"
 #include "kube/informer.h"
-#include "operator/controller.h"
-#include "operator/surroundings.h"
 #include "placement/gang.h"
+#include "reconcile/controller.h"
+#include "reconcile/surroundings.h"
 
 namespace trainyard::ops {
 
@@ -46,13 +46,13 @@ job::GangScheduler FindGangScheduler(kube::Transport& transport, Clock& clock);
 // What is given must outlive it.
 class Gatekeeper {
  public:
-  Gatekeeper(kube::Api& api, Clock& clock, IdSource ids, Surroundings& surroundings);
+  Gatekeeper(kube::Api& api, Clock& clock, IdSource ids, reconcile::Surroundings& surroundings);
   ~Gatekeeper() { Stop(); }
   Gatekeeper(const Gatekeeper&) = delete;
   Gatekeeper& operator=(const Gatekeeper&) = delete;
 
   // Whose jobs it is about; before Start().
-  void Watch(Controller& controller) { controllers_.push_back(&controller); }
+  void Watch(reconcile::Controller& controller) { controllers_.push_back(&controller); }
   // Of the job with this uid; from any thread.
   job::GangView FindGang(const std::string& uid) const;
 
@@ -69,8 +69,8 @@ class Gatekeeper {
   kube::Api& api_;
   Clock& clock_;
   IdSource ids_;
-  Surroundings& surroundings_;
-  std::vector<Controller*> controllers_;
+  reconcile::Surroundings& surroundings_;
+  std::vector<reconcile::Controller*> controllers_;
   std::unique_ptr<kube::Informer<placement::PodDemand>> pods_;  // all of the cluster; null: nobody waits yet
   std::unique_ptr<Alarm> alarm_;
   std::thread thread_;

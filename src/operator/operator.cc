@@ -90,8 +90,8 @@ class RunningOperator final : public Operator {
   }
 
  private:
-  void AddController(const Kind& kind) {
-    ControllerOptions options = options_.controller;
+  void AddController(const reconcile::Kind& kind) {
+    reconcile::ControllerOptions options = options_.controller;
     const bool elastic = kind.has_members();  // its jobs may grow and shrink
     if (elastic) {
       autoscaler_ = std::make_unique<Autoscaler>(clock_, kind, surroundings_, options_.autoscaler);
@@ -99,8 +99,8 @@ class RunningOperator final : public Operator {
     }
     if (gatekeeper_ != nullptr)
       options.find_gang = [this](const std::string& uid) { return gatekeeper_->FindGang(uid); };
-    controllers_.push_back(std::make_unique<Controller>(api_, clock_, kind, surroundings_, events_, metrics_,
-                                                        std::move(options)));
+    controllers_.push_back(std::make_unique<reconcile::Controller>(api_, clock_, kind, surroundings_, events_,
+                                                                   metrics_, std::move(options)));
     if (elastic) autoscaler_->Watch(*controllers_.back());
     if (gatekeeper_ != nullptr) gatekeeper_->Watch(*controllers_.back());
   }
@@ -162,11 +162,11 @@ class RunningOperator final : public Operator {
   MeteredTransport transport_;
   kube::Api api_;
   kube::EventRecorder events_;
-  const std::vector<std::unique_ptr<Kind>> kinds_;
-  Surroundings surroundings_;
+  const std::vector<std::unique_ptr<reconcile::Kind>> kinds_;
+  reconcile::Surroundings surroundings_;
   std::unique_ptr<Autoscaler> autoscaler_;
-  std::unique_ptr<Gatekeeper> gatekeeper_;                // null: gates start no gangs
-  std::vector<std::unique_ptr<Controller>> controllers_;  // by kind
+  std::unique_ptr<Gatekeeper> gatekeeper_;                           // null: gates start no gangs
+  std::vector<std::unique_ptr<reconcile::Controller>> controllers_;  // by kind
   Clock& clock_;
   std::atomic<bool> working_ = false;
   std::unique_ptr<kube::LeaderElector> elector_;

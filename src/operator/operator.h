@@ -14,13 +14,13 @@
 #include "kube/http.h"
 #include "kube/resource.h"
 #include "operator/autoscaler.h"
-#include "operator/controller.h"
+#include "reconcile/controller.h"
 
 namespace trainyard::ops {
 
 struct OperatorOptions {
-  ControllerOptions controller;
-  AcceleratorSigns accelerators;
+  reconcile::ControllerOptions controller;
+  reconcile::AcceleratorSigns accelerators;
   AutoscalerOptions autoscaler;
   std::optional<job::GangScheduler> gang;  // who starts gangs; nothing: by what the server is
   bool leader_elect = false;

@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "base/text.h"
-#include "operator/kind.h"
-#include "operator/labels.h"
+#include "placement/gang.h"
+#include "reconcile/kind.h"
+#include "reconcile/labels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -22,14 +23,14 @@ void JoinGang(job::GangScheduler gang, const std::string& group, Object& metadat
     case job::GangScheduler::kNone:
       return;
     case job::GangScheduler::kCoscheduling:
-      metadata["labels"].get_object()[kPodGroupLabel] = group;
+      metadata["labels"].get_object()[placement::kPodGroupLabel] = group;
       return;
     case job::GangScheduler::kVolcano:
-      metadata["annotations"].get_object()[kVolcanoGroupAnnotation] = group;
+      metadata["annotations"].get_object()[reconcile::kVolcanoGroupAnnotation] = group;
       spec.emplace("schedulerName", "volcano");  // unless the user names one
       return;
     case job::GangScheduler::kGates:
-      MakeArrayAt(spec, "schedulingGates").push_back(Object{{"name", kGangGate}});
+      MakeArrayAt(spec, "schedulingGates").push_back(Object{{"name", reconcile::kGangGate}});
       return;
   }
 }
@@ -47,7 +48,7 @@ Document PodFromTemplate(const Document& pod_template, ObjectParts parts) {
   }
   Object annotations;
   if (const Object* own = ObjectAt(pod_template, {"metadata", "annotations"})) annotations = *own;
-  annotations[kAttemptAnnotation] = StrCat(attempt);
+  annotations[reconcile::kAttemptAnnotation] = StrCat(attempt);
   metadata["annotations"] = std::move(annotations);
   if (const Array* own = ArrayAt(pod_template, {"metadata", "finalizers"})) metadata["finalizers"] = *own;
   Object spec;
@@ -90,7 +91,7 @@ void MountConfig(Object& pod_spec, const std::string& config_map) {
       .push_back(Object{{"name", kVolume}, {"configMap", Object{{"name", config_map}}}});
   ForEachContainer(pod_spec, [&](Object& container) {
     MakeArrayAt(container, "volumeMounts")
-        .push_back(Object{{"name", kVolume}, {"mountPath", kConfigFolder}, {"readOnly", true}});
+        .push_back(Object{{"name", kVolume}, {"mountPath", reconcile::kConfigFolder}, {"readOnly", true}});
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 inline constexpr std::string_view kJobUidLabel = "trainyard.dev/job-uid";
 // How often the pod of this index was made again before.
@@ -15,10 +15,9 @@ inline constexpr std::string_view kAvoidsAnnotation = "trainyard.dev/avoids";
 // Why it was told to end while its object stays.
 inline constexpr std::string_view kStoppedAnnotation = "trainyard.dev/stopped";
 
-// By which pods name the PodGroup of their gang: to the coscheduling plugin and to Volcano.
-inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
+// By which pods name the PodGroup of their gang to Volcano.
 inline constexpr std::string_view kVolcanoGroupAnnotation = "scheduling.k8s.io/group-name";
 // Keeps a pod from being scheduled until its whole gang can be.
 inline constexpr std::string_view kGangGate = "trainyard.dev/gang";
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

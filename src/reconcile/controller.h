@@ -26,15 +26,15 @@
 #include "kube/event_recorder.h"
 #include "kube/runner.h"
 #include "kube/work_queue.h"
-#include "operator/act.h"
-#include "operator/caches.h"
-#include "operator/historian.h"
-#include "operator/kind.h"
-#include "operator/metrics.h"
-#include "operator/surroundings.h"
-#include "operator/urgency.h"
+#include "reconcile/act.h"
+#include "reconcile/caches.h"
+#include "reconcile/historian.h"
+#include "reconcile/kind.h"
+#include "reconcile/pass_meter.h"
+#include "reconcile/surroundings.h"
+#include "reconcile/urgency.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 struct ControllerOptions {
   std::string ns;  // empty: all
@@ -53,7 +53,7 @@ struct ControllerOptions {
 class Controller {
  public:
   Controller(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& surroundings,
-             kube::EventRecorder& events, Metrics& metrics, ControllerOptions options);
+             kube::EventRecorder& events, PassMeter& meter, ControllerOptions options);
   ~Controller();  // Stop()
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
@@ -126,7 +126,7 @@ class Controller {
   Clock& clock_;
   const Kind& kind_;
   kube::EventRecorder& events_;
-  Metrics& metrics_;
+  PassMeter& meter_;
   const ControllerOptions options_;
   std::atomic<int> making_ = 0;  // passes that make objects now
   mutable Mutex mu_;
@@ -140,4 +140,4 @@ class Controller {
   Historian historian_;
 };
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

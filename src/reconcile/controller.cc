@@ -1,4 +1,4 @@
-#include "operator/controller.h"
+#include "reconcile/controller.h"
 
 #include <algorithm>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "job/telling.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 // How long a job whose objects cannot be made waits at most before it is tried again: quota may be freed at
@@ -81,21 +81,20 @@ struct Controller::Work {
                {.name = controller.kind_.resource().kind,
                 .workers = controller.options_.workers,
                 .on_pass = [&controller](const kube::PassReport& report) {
-                  controller.metrics_.Waited(report.late);
-                  controller.metrics_.Passed(report.took,
-                                             std::holds_alternative<kube::Failed>(report.outcome));
+                  controller.meter_.Waited(report.late);
+                  controller.meter_.Passed(report.took, std::holds_alternative<kube::Failed>(report.outcome));
                 }}) {}
   kube::WorkQueue queue;
   kube::Runner runner;
 };
 
 Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& surroundings,
-                       kube::EventRecorder& events, Metrics& metrics, ControllerOptions options)
+                       kube::EventRecorder& events, PassMeter& meter, ControllerOptions options)
     : api_(api),
       clock_(clock),
       kind_(kind),
       events_(events),
-      metrics_(metrics),
+      meter_(meter),
       options_(std::move(options)),
       seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
       caches_(api, clock, kind, surroundings,
@@ -263,7 +262,7 @@ absl::StatusOr<ActResult> Controller::CarryOut(const CompactJob& job, const job:
 job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
   const SteadyTime begun = clock_.Steady();
   job::JobPlan plan = job::PlanJob(view, now);
-  metrics_.Planned(clock_.Steady() - begun);
+  meter_.Planned(clock_.Steady() - begun);
   return plan;
 }
 
@@ -317,11 +316,11 @@ void Controller::Tell(const CompactJob& job, const job::JobPlan& plan, const Act
 }
 
 void Controller::Count(const job::JobPlan& plan, const ActResult& acted) {
-  metrics_.PodsCreated(acted.pods_created);
-  metrics_.PodsDeleted(acted.pods_deleted);
-  metrics_.ServicesCreated(acted.services_created);
-  metrics_.ServicesDeleted(acted.services_deleted);
-  for (const job::Restart& restart : plan.restarts) metrics_.Restarted(restart.role, restart.cause);
+  meter_.PodsCreated(acted.pods_created);
+  meter_.PodsDeleted(acted.pods_deleted);
+  meter_.ServicesCreated(acted.services_created);
+  meter_.ServicesDeleted(acted.services_deleted);
+  for (const job::Restart& restart : plan.restarts) meter_.Restarted(restart.role, restart.cause);
 }
 
 absl::Duration Controller::Hold(const kube::ObjectKey& key, Urgency urgency, absl::Time now) {
@@ -362,4 +361,4 @@ absl::Duration Controller::NextRound(const kube::ObjectKey& key, absl::Time now,
   return round.due - now;
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -8,9 +8,9 @@
 #include "job/job_view.h"
 #include "kube/node.h"
 #include "kube/pod.h"
-#include "operator/kind.h"
+#include "reconcile/kind.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 struct NodeSight {
   job::NodeHealth health = job::NodeHealth::kUnknown;
@@ -51,4 +51,4 @@ const kube::Resource& PodGroupsOf(job::GangScheduler gang);
 // Of a ConfigMap's data: short, and another for other data.
 std::string FingerprintOf(const Object& data);
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

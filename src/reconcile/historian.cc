@@ -1,4 +1,4 @@
-#include "operator/historian.h"
+#include "reconcile/historian.h"
 
 #include <map>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 std::string MainContainer(const Kind& kind, const kube::CompactPod& pod) {
@@ -67,4 +67,4 @@ void Historian::Store(const CompactJob& job, const std::vector<kube::GonePod>& g
     log::Warn("a job's history could not be stored", {{"job", job.meta.Key().Str()}, {"error", stored}});
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

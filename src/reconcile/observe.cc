@@ -1,4 +1,4 @@
-#include "operator/observe.h"
+#include "reconcile/observe.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "job/members.h"
-#include "operator/labels.h"
+#include "reconcile/labels.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 using kube::ContainerState;
@@ -311,4 +311,4 @@ job::ServiceView ObserveService(const CompactService& service, Place place) {
           .leaving = service.meta.deletion_time.has_value()};
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile
