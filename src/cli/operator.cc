@@ -136,6 +136,13 @@ class OperatorCommand final : public Command {
                 .value = "TYPES",
                 .help = "Conditions of a node that say that an accelerator has failed; with commas"},
                accelerator_conditions_);
+    flags.Text(
+        {.name = "--gang-scheduler",
+         .value = "WHO",
+         .help = "Who starts gangs: coscheduling or volcano, by PodGroups, the operator itself, by gates, or "
+                 "none (by the server: gates, or coscheduling on the embedded cluster)",
+         .one_of = {"coscheduling", "volcano", "gates", "none"}},
+        gang_scheduler_);
     max_load_.Declare(flags);
     flags.Number({.name = "--v",
                   .value = "N",
@@ -224,6 +231,7 @@ class OperatorCommand final : public Command {
     TY_RETURN_IF_ERROR(
         TakeNames("--accelerator-conditions", accelerator_conditions_, options_.accelerators.conditions));
     TY_ASSIGN_OR_RETURN(options_.autoscaler.limits, max_load_.Get());
+    if (!gang_scheduler_.empty()) options_.gang = ParseGangScheduler(gang_scheduler_);
     if (verbosity_ && *verbosity_ > 0)
       log::SetLevel(*verbosity_ < 4 ? log::Level::kInfo : log::Level::kDebug);
     if (creating_period_) options_.controller.policies.creation_patience = *creating_period_;
@@ -237,6 +245,12 @@ class OperatorCommand final : public Command {
     if (qps_) options_.qps = static_cast<double>(*qps_);
     if (workers_) options_.controller.workers = static_cast<int>(std::min(*workers_, kMostWorkers));
     return absl::OkStatus();
+  }
+
+  static job::GangScheduler ParseGangScheduler(std::string_view word) {
+    if (word == "coscheduling") return job::GangScheduler::kCoscheduling;
+    if (word == "volcano") return job::GangScheduler::kVolcano;
+    return word == "gates" ? job::GangScheduler::kGates : job::GangScheduler::kNone;
   }
 
   // Adds what stands between commas.
@@ -279,6 +293,7 @@ class OperatorCommand final : public Command {
   std::optional<absl::Duration> retry_period_;
   std::optional<absl::Duration> creating_period_;
   MaxLoadFlag max_load_;
+  std::string gang_scheduler_;
   std::string accelerators_;
   std::string accelerator_conditions_;
   std::optional<std::int64_t> verbosity_;

@@ -181,6 +181,7 @@ class Up final : public Command {
     ops::OperatorOptions options;
     // A node that this cluster calls not ready has had its grace.
     options.controller.policies.node_grace = absl::ZeroDuration();
+    options.gang = job::GangScheduler::kCoscheduling;  // which the cluster's scheduler does
     return ops::Operator::Start(cluster.transport(), Clock::System(), std::move(options));
   }
 

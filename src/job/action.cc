@@ -22,6 +22,13 @@ std::string PrintOne(const WriteMembers& action) {
   return StrCat("tell the members of each other: epoch ", action.epoch);
 }
 std::string PrintOne(const WriteConfig&) { return "write the configuration that pods mount"; }
+std::string PrintOne(const WritePodGroup& action) {
+  return StrCat("write the pod group: ", action.minimum, action.minimum == 1 ? " pod starts" : " pods start",
+                " together");
+}
+std::string PrintOne(const LiftGate& action) {
+  return StrCat("lift the gate of pod ", action.name, ": its gang starts");
+}
 std::string PrintOne(const DeleteConfigMap& action) {
   return StrCat("delete configmap ", action.name, ": ", action.why);
 }

@@ -8,11 +8,20 @@
 
 namespace trainyard::job {
 
+// Who starts gangs. kCoscheduling, kVolcano: a scheduler, by PodGroups of its kind. kGates: the operator, by
+// scheduling gates. kNone: nobody, and pods of a gang start one by one.
+enum class GangScheduler : std::uint8_t { kNone, kCoscheduling, kVolcano, kGates };
+
+inline bool UsesPodGroups(GangScheduler gang) {
+  return gang == GangScheduler::kCoscheduling || gang == GangScheduler::kVolcano;
+}
+
 struct CreatePod {
   std::string role;  // the slug
   int index = 0;
   int attempt = 0;
-  std::vector<std::string> avoid;  // nodes that it is not to be on
+  std::vector<std::string> avoid;             // nodes that it is not to be on
+  GangScheduler gang = GangScheduler::kNone;  // that it waits for
   std::string why;
   bool operator==(const CreatePod&) const = default;
 };
@@ -97,14 +106,28 @@ struct DeleteConfigMap {
   bool operator==(const DeleteConfigMap&) const = default;
 };
 
+// The group that tells a scheduler how many pods start together.
+struct WritePodGroup {
+  GangScheduler gang = GangScheduler::kCoscheduling;  // that is told
+  int minimum = 1;
+  std::string version;  // as above
+  bool operator==(const WritePodGroup&) const = default;
+};
+// Lets a pod be scheduled that was kept back with the rest of its gang.
+struct LiftGate {
+  std::string name;
+  std::string uid;
+  bool operator==(const LiftGate&) const = default;
+};
+
 struct DeleteJob {
   std::string why;
   bool operator==(const DeleteJob&) const = default;
 };
 
-using Action =
-    std::variant<WriteMembers, WriteConfig, CreateService, CreatePod, StopPod, DeletePod, DeleteService,
-                 DeleteConfigMap, AdoptPod, AdoptService, RelabelPod, RepairService, DeleteJob>;
+using Action = std::variant<WriteMembers, WriteConfig, WritePodGroup, CreateService, CreatePod, LiftGate,
+                            StopPod, DeletePod, DeleteService, DeleteConfigMap, AdoptPod, AdoptService,
+                            RelabelPod, RepairService, DeleteJob>;
 
 // "create pod worker-1 (attempt 2): it is missing".
 std::string Print(const Action& action);

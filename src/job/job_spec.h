@@ -44,6 +44,7 @@ struct RoleSpec {
   int least = 0;
   int most = 0;              // least and most: only of a role that is kManual or kAuto
   bool accelerated = false;  // its pods ask for accelerators
+  bool gang = false;         // its pods start together with those of all such roles, or not at all
   std::vector<int> ports;    // of its services
   bool operator==(const RoleSpec&) const = default;
 };
@@ -79,6 +80,8 @@ struct JobSpec {
   bool fault_tolerant = false;  // members may join and leave while the others go on
   // What pods are told of each other does not fit their environment: they mount it as files.
   bool config_in_file = false;
+  // All pods of the job are one gang, of which at least so many start together.
+  std::optional<int> gang_min_available;
   std::optional<AskedEnd> asked;
   bool operator==(const JobSpec&) const = default;
 

@@ -142,6 +142,9 @@ struct JobStatus {
   std::optional<Ending> ending;
   std::optional<SpecProblem> spec_problem;
   Membership members;
+  // A gang that got only a part of its nodes has given them back so often, and does not try again before.
+  int gang_returns = 0;
+  std::optional<absl::Time> gang_retry;
   std::string restarting_role;        // whose restart is waited for; empty: none
   std::vector<Condition> conditions;  // at most one of a type; the one that changed last stands last
   // What the job reports about its own work, as JSON; empty: nothing. Its master or launcher writes this, and

@@ -112,7 +112,7 @@ class World {
   }
   void RunAll() {
     for (PodView& pod : view.pods) {
-      if (pod.phase == Phase::kPending) Run(pod);
+      if (pod.phase == Phase::kPending && !pod.gated) Run(pod);
     }
   }
   // It ends, and nobody starts it again.
@@ -159,7 +159,8 @@ class World {
                          .role = create.role,
                          .index = create.index,
                          .attempt = create.attempt,
-                         .since = now});
+                         .since = now,
+                         .gated = create.gang == GangScheduler::kGates});
   }
   void Do(const CreateService& create) {
     view.services.push_back({.name = PodName(view.Naming(), create.role, create.index),
@@ -198,6 +199,12 @@ class World {
   void Do(const WriteConfig&) {
     view.config = ConfigMapView{
         .name = "config", .uid = "config", .version = std::to_string(++made), .text = view.wanted_config};
+  }
+  void Do(const WritePodGroup& write) {
+    view.pod_group = PodGroupView{.version = std::to_string(++made), .minimum = write.minimum};
+  }
+  void Do(const LiftGate& lift) {
+    for (PodView& pod : view.pods) pod.gated &= pod.uid != lift.uid;
   }
   void Do(const DeleteConfigMap& remove) { (remove.name == "config" ? view.config : view.members).reset(); }
   void Do(const RelabelPod& relabel) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "job/action.h"
 #include "job/job_spec.h"
 #include "job/job_status.h"
 #include "job/names.h"
@@ -65,6 +66,7 @@ struct PodView {
   bool stopped = false;      // it was told to end, and its object to stay
   bool fenced = false;       // a second instance of it does no harm
   bool mislabelled = false;  // its labels do not say which pod of the job it is
+  bool gated = false;        // a scheduling gate of ours keeps it from getting a node
   std::string node;
   NodeHealth node_health = NodeHealth::kUnknown;
   std::optional<absl::Time> node_since;  // since when the node is as it is
@@ -97,6 +99,21 @@ struct ConfigMapView {
   bool operator==(const ConfigMapView&) const = default;
 };
 
+// The PodGroup of the job's gang.
+struct PodGroupView {
+  std::string version;
+  int minimum = 0;
+  bool leaving = false;
+  bool operator==(const PodGroupView&) const = default;
+};
+
+// What the operator has counted for a gang that waits behind gates.
+struct GangView {
+  bool admitted = false;  // there is room for all of it
+  std::string waits;      // what it waits for: "gang of 40 needs 40 cpu; 6 are free"
+  bool operator==(const GangView&) const = default;
+};
+
 // What is known of nodes and what is known of pods may be behind each other for so long.
 inline constexpr absl::Duration kLackGrace = absl::Seconds(1);
 
@@ -104,6 +121,7 @@ inline constexpr absl::Duration kLackGrace = absl::Seconds(1);
 struct Policies {
   absl::Duration node_grace = absl::Seconds(30);         // a node that is not ready for so long is lost
   absl::Duration creation_patience = absl::Minutes(15);  // with containers that cannot be made
+  GangScheduler gang = GangScheduler::kNone;
   bool creation_fails = false;  // such a job fails when no restart is left, where it would wait otherwise
   bool operator==(const Policies&) const = default;
 };
@@ -124,6 +142,8 @@ struct JobView {
   std::vector<ServiceView> services;
   std::optional<ConfigMapView> members;
   std::optional<ConfigMapView> config;
+  std::optional<PodGroupView> pod_group;
+  GangView gang;
   std::string wanted_config;             // the fingerprint that `config` is to have; empty: pods mount none
   std::string trouble;                   // why something could not be made just now
   std::vector<std::string> avoid_nodes;  // whose accelerators have failed

@@ -9,6 +9,7 @@
 #include "job/account.h"
 #include "job/end_policy.h"
 #include "job/ending.h"
+#include "job/gang.h"
 #include "job/members.h"
 #include "job/names.h"
 #include "job/plan_builder.h"
@@ -74,9 +75,12 @@ class Planner : private PlanBuilder {
     PlanConfig();
     judge_.JudgeAll();
     if (CheckFailure()) return;
+    const std::string gang = PlanGang(*this);
     if (!account_.failure.message.empty()) Tell(true, Reason("PodFailed"), account_.failure.message);
     Recount();
-    if (view().spec.telling == Telling::kByPhase) {
+    if (!gang.empty()) {
+      TellWaiting(gang);
+    } else if (view().spec.telling == Telling::kByPhase) {
       TellPhases(*this, account_, ignored_);
       PlanMembers();
     } else {
@@ -311,6 +315,14 @@ class Planner : private PlanBuilder {
     if (!view().invalid.empty()) return;  // it has no roles to count by
     if (view().spec.telling == Telling::kByState) return CountByState(*this, account_);
     if (!account_.fates.empty()) CountByPhase(*this, account_);
+  }
+
+  // Of a job whose gang has no pods for now.
+  void TellWaiting(const std::string& why) {
+    const bool restarts = status().run_time || status().Find(State::kRunning) != nullptr;
+    if (restarts) return Enter(State::kRestarting, why);
+    if (view().spec.telling == Telling::kByPhase) return Enter(State::kPending, why);
+    status().Set(State::kCreated, false, Reason("Creating"), why, now());
   }
 
   // Pods mount it, so it is there before any of them is made.

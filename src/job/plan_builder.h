@@ -33,6 +33,8 @@ class PlanBuilder {
   std::string Reason(std::string_view what) const;
 
   void Do(Action action);
+  // What was added so far, for those who decide about pods together.
+  std::vector<Action>& pending() { return actions_; }
   // From now on no pod or service is created: something that they need is missing.
   void HoldCreates() { creates_held_ = true; }
   // Deletes it, or if it is being deleted does what is left to do: nothing, unless its node is lost and its

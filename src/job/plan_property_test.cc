@@ -2,6 +2,7 @@
 #include <set>
 
 #include "gtest/gtest.h"
+#include "job/gang.h"
 #include "job/job_testing.h"
 #include "job/plan.h"
 #include "rapidcheck/gtest.h"
@@ -57,7 +58,13 @@ JobView RandomTfJob() {
   return job;
 }
 
-JobView RandomJob() { return *rc::gen::arbitrary<bool>() ? RandomTfJob() : RandomAiJob(); }
+JobView RandomJob() {
+  JobView job = *rc::gen::arbitrary<bool>() ? RandomTfJob() : RandomAiJob();
+  job.policies.gang =
+      *rc::gen::element(GangScheduler::kNone, GangScheduler::kCoscheduling, GangScheduler::kGates);
+  for (RoleSpec& role : job.spec.roles) role.gang = *rc::gen::arbitrary<bool>();
+  return job;
+}
 
 PodView* RandomPod(World& world) {
   if (world.view.pods.empty()) return nullptr;
@@ -69,7 +76,7 @@ bool Happen(World& world) {
   PodView* pod = RandomPod(world);
   const int exit_code = *rc::gen::element(0, 1, 130, 137, 143);
   const bool phases = world.view.spec.telling == Telling::kByPhase;
-  switch (*rc::gen::inRange(0, 16)) {
+  switch (*rc::gen::inRange(0, 17)) {
     case 0:
       world.RunAll();
       return false;
@@ -126,6 +133,9 @@ bool Happen(World& world) {
             AskedEnd{.state = *rc::gen::element(State::kPreempted, State::kFailed, State::kNodeFail)};
       }
       return false;
+    case 15:
+      world.view.gang.admitted = !world.view.gang.admitted;
+      return false;
     default:
       world.Pass(absl::Seconds(*rc::gen::inRange(1, 400)));
       return false;
@@ -170,6 +180,7 @@ void CheckSteady(const JobView& view, const JobStatus& after, bool scaled) {
 // What must be stored before it is acted on.
 bool Raises(const JobStatus& before, const JobStatus& after) {
   if (before.IsFinished() != after.IsFinished()) return true;
+  if (after.gang_returns > before.gang_returns) return true;
   for (const auto& [name, role] : after.roles) {
     const auto known = before.roles.find(name);
     if (known != before.roles.end() && known->second.size && known->second.size != role.size) return true;
@@ -210,6 +221,8 @@ void CheckPlan(const JobView& view, const JobPlan& plan) {
     RC_ASSERT(!view.status.IsFinished());
     RC_ASSERT(!view.spec.suspend);
     RC_ASSERT(made.insert(ShortName(create->role, create->index)).second);
+    // Once one of a gang may be scheduled, all may.
+    RC_ASSERT((create->gang != GangScheduler::kGates || !IsGangOpen(view)));
     for (const PodView& pod : view.pods) RC_ASSERT((pod.role != create->role || pod.index != create->index));
     CheckBarrier(view, *create);
   }
@@ -247,6 +260,7 @@ RC_GTEST_PROP(PlanJobProperties, NeverHang, ()) {
   }
   world.view.spec.suspend = false;
   world.view.avoid_nodes.clear();
+  world.view.gang.admitted = true;
   for (int i = 0; i < 100 && !world.view.status.IsFinished(); ++i) {
     for (PodView& pod : world.view.pods) {
       if (pod.main_runs && !pod.deletion && pod.node_health == NodeHealth::kReady) world.End(pod, 0);

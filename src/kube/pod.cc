@@ -119,6 +119,13 @@ Error ReadSpec(Reader& reader, Value value, CompactPod& out) {
     if (key == "restartPolicy") return ReadRestartPolicy(field, out.restart_policy);
     if (key == "overhead") return Read(reader, field, requests.overhead);
     if (key == "nodeSelector") return Read(reader, field, out.node_selector);
+    if (key == "schedulingGates") {
+      return reader.ForEachItem(field, [&](Value gate) {
+        return reader.ForEachMember(gate, [&](std::string_view name, Value text) {
+          return name == "name" ? Read(text, out.scheduling_gates.emplace_back()) : kOk;
+        });
+      });
+    }
     if (key == "containers") {
       return reader.ForEachItem(field, [&](Value container) {
         std::vector<ResourceAmount> amounts;

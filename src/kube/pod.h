@@ -84,7 +84,8 @@ struct CompactPod {
   // What a node must have free for it: the sum of its containers, or what one of the init containers needs
   // alone, if that is more. By name.
   std::vector<ResourceAmount> requests;
-  TextMap node_selector;  // labels that its node must have
+  TextMap node_selector;                     // labels that its node must have
+  std::vector<SharedText> scheduling_gates;  // that keep it from getting a node
 
   bool IsBeingDeleted() const { return meta.deletion_time.has_value(); }
   bool IsFinished() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }

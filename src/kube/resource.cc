@@ -32,6 +32,7 @@ TY_RESOURCE(ConfigMaps, Core("configmaps", "ConfigMap"))
 TY_RESOURCE(Secrets, Core("secrets", "Secret"))
 TY_RESOURCE(ServiceAccounts, Core("serviceaccounts", "ServiceAccount"))
 TY_RESOURCE(Leases, {"coordination.k8s.io", "v1", "leases", "Lease", true})
+TY_RESOURCE(PodGroups, {"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true})
 TY_RESOURCE(CustomResourceDefinitions,
             {"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false})
 

@@ -29,6 +29,7 @@ struct Resource {
   static const Resource& Secrets();
   static const Resource& ServiceAccounts();
   static const Resource& Leases();
+  static const Resource& PodGroups();  // of the coscheduling plugin
   static const Resource& CustomResourceDefinitions();
 };
 

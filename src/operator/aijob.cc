@@ -121,7 +121,8 @@ class AiObjectMaker final : public reconcile::ObjectMaker {
                                              .ns = job_.meta.ns.view(),
                                              .labels = PodLabels(from, place),
                                              .attempt = create.attempt,
-                                             .owner = reconcile::OwnerReference(AiJobs(), job_.meta)});
+                                             .owner = reconcile::OwnerReference(AiJobs(), job_.meta),
+                                             .gang = create.gang});
     Object& labels = MakeObjectAt(pod, {"metadata", "labels"});
     for (const auto& [key, value] : job_.meta.labels.entries()) {
       labels.emplace(key.view(), value.view());  // unless it is there

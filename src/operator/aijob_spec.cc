@@ -101,6 +101,7 @@ class AiJobReader : private SpecReader {
       out.time_limit = absl::Seconds(*limit);
     }
     out.fault_tolerant = Flag(spec, "spec", "faultTolerant").value_or(false);
+    gang_ = Flag(spec, "spec", "gang").value_or(false);
     const auto codes = job::ExitCodes::Parse(Word(spec, "spec", "restartingExitCode").value_or(""));
     if (codes.ok()) {
       codes_ = *codes;
@@ -172,6 +173,7 @@ class AiJobReader : private SpecReader {
                                   {"ExitCode", RestartPolicy::kExitCode},
                                   {"OnNodeFailWithExitCode", RestartPolicy::kOnNodeFailWithExitCode}}}),
         codes_);
+    role.gang = Flag(replica, path, "gang").value_or(gang_);
     using job::RestartScope;
     role.scope = OneOf<RestartScope, 3>(
         replica, path, "restartScope",
@@ -275,6 +277,7 @@ class AiJobReader : private SpecReader {
   std::string name_;
   std::string namespace_;
   bool begun_ = false;
+  bool gang_ = false;            // groups that do not say otherwise start together
   std::set<std::string> known_;  // roles that the job has had
   std::int64_t most_pods_ = 0;
   Told told_;

@@ -93,6 +93,7 @@ Document PrintAiJobStatus(const job::JobStatus& status) {
   AddTime(out, "endTime", status.completion_time);
   AddTime(out, "lastReconcileTime", status.last_reconcile_time);
   AddRestarts(out, status);
+  AddGang(out, status);
   AddLastValidSpec(out, status);
   if (status.ending) {
     out["ending"] = Object{{"phase", PhaseName(status.ending->state)},
@@ -120,6 +121,7 @@ job::JobStatus ParseAiJobStatus(const Document* status) {
     for (const auto& member : *roles) ParseRole(member.value(), out.roles[std::string(Key(member))]);
   }
   ParseRestarts(*status, out);
+  ParseGang(*status, out);
   const auto state = job::ParseStateName(job::Telling::kByPhase, StringAt(*status, {"ending", "phase"}));
   if (state && job::IsEnd(*state)) {
     out.ending = job::Ending{.state = *state,

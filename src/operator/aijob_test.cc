@@ -10,6 +10,8 @@
 #include "job/telling.h"
 #include "operator/aijob_spec.h"
 #include "operator/aijob_status.h"
+#include "placement/gang.h"
+#include "reconcile/labels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -459,6 +461,52 @@ TEST(AiJobStatus, HasNoCounterThatCannotBeCountedOn) {
   EXPECT_LT(status.roles.at("t").restarts, kHalf);
   EXPECT_TRUE(status.roles.at("t").seen.empty());
   EXPECT_LT(status.members.epoch, kHalf);
+}
+
+// ---- gangs
+
+TEST(AiJobSpec, LetsGroupsSayOtherwiseThanTheirJobOfGangs) {
+  const auto gangs = [](const Document& job) {
+    const AiJobSpec read = Parse(job);
+    EXPECT_EQ(read.invalid, "");
+    std::vector<bool> out;
+    for (const job::RoleSpec& role : read.spec.roles) out.push_back(role.gang);
+    return out;
+  };
+  const std::string a = Role("a");
+  EXPECT_EQ(gangs(Job(StrCat(a, ", ", Role("b")))), (std::vector<bool>{false, false}));
+  EXPECT_EQ(gangs(Job(StrCat(a, ", ", Role("b", "gang: true")))), (std::vector<bool>{false, true}));
+  EXPECT_EQ(gangs(Job(StrCat(a, ", ", Role("b", "gang: false")), "gang: true")),
+            (std::vector<bool>{true, false}));
+  EXPECT_EQ(Parse(Job(Role("a", "gang: 3"))).invalid.find("spec.replicaSpecs.a.gang"), 0U);
+}
+
+TEST(AiJobMaker, LetsPodsWaitForTheirGang) {
+  const reconcile::CompactJob job = Decoded(Job(Role("trainer")));
+  const auto made = [&](job::GangScheduler gang) { return Pod(job, {.role = "trainer", .gang = gang}); };
+  const Document alone = made(job::GangScheduler::kNone);
+  EXPECT_EQ(StringAt(alone, {"metadata", "labels", placement::kPodGroupLabel}), "");
+  EXPECT_EQ(Find(alone, {"spec", "schedulingGates"}), nullptr);
+  EXPECT_EQ(
+      StringAt(made(job::GangScheduler::kCoscheduling), {"metadata", "labels", placement::kPodGroupLabel}),
+      "mnist");
+  const Document volcano = made(job::GangScheduler::kVolcano);
+  EXPECT_EQ(StringAt(volcano, {"metadata", "annotations", reconcile::kVolcanoGroupAnnotation}), "mnist");
+  EXPECT_EQ(StringAt(volcano, {"spec", "schedulerName"}), "volcano");
+  const Document gated = made(job::GangScheduler::kGates);
+  const Array* gates = ArrayAt(gated, {"spec", "schedulingGates"});
+  ASSERT_NE(gates, nullptr);
+  EXPECT_EQ(StringAt(gates->front(), {"name"}), reconcile::kGangGate);
+}
+
+TEST(AiJobStatus, KeepsWhenAGangTriesAgain) {
+  job::JobStatus status;
+  status.gang_returns = 2;
+  status.gang_retry = absl::FromUnixSeconds(1'700'000'000);
+  const Document printed = AiJobKind().PrintStatus(status);
+  const job::JobStatus read = ParseAiJobStatus(&printed);
+  EXPECT_EQ(read.gang_returns, 2);
+  EXPECT_EQ(read.gang_retry, status.gang_retry);
 }
 
 }  // namespace

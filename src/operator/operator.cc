@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/leader_election.h"
+#include "operator/gatekeeper.h"
 #include "operator/kinds.h"
 #include "operator/metered_transport.h"
 #include "operator/status_server.h"
@@ -30,6 +31,8 @@ class RunningOperator final : public Operator {
         kinds_(AllKinds(options_.accelerators.resources)),
         surroundings_(api_, clock, {.accelerators = options_.accelerators}),
         clock_(clock) {
+    if (options_.controller.policies.gang == job::GangScheduler::kGates)
+      gatekeeper_ = std::make_unique<Gatekeeper>(api_, clock, IdSource(ids_.Next()), surroundings_);
     for (const auto& kind : kinds_) AddController(*kind);
   }
 
@@ -39,6 +42,7 @@ class RunningOperator final : public Operator {
     metrics_.ForgetWatched();
     elector_.reset();  // stops the work, then gives the lease away
     autoscaler_->Stop();
+    if (gatekeeper_ != nullptr) gatekeeper_->Stop();
     surroundings_.Stop();  // it calls the controllers
     for (const auto& controller : controllers_) controller->Stop();
     events_.Stop(absl::Milliseconds(200));
@@ -93,19 +97,24 @@ class RunningOperator final : public Operator {
       autoscaler_ = std::make_unique<Autoscaler>(clock_, kind, surroundings_, options_.autoscaler);
       options.find_targets = [this](const std::string& uid) { return autoscaler_->FindTargets(uid); };
     }
+    if (gatekeeper_ != nullptr)
+      options.find_gang = [this](const std::string& uid) { return gatekeeper_->FindGang(uid); };
     controllers_.push_back(std::make_unique<reconcile::Controller>(api_, clock_, kind, surroundings_, events_,
                                                                    metrics_, std::move(options)));
     if (elastic) autoscaler_->Watch(*controllers_.back());
+    if (gatekeeper_ != nullptr) gatekeeper_->Watch(*controllers_.back());
   }
 
   void StartWork() {
     working_ = true;
     for (const auto& controller : controllers_) controller->StartWork();
     autoscaler_->Start();
+    if (gatekeeper_ != nullptr) gatekeeper_->Start();
     log::Info("the operator works", {{"identity", identity_}});
   }
   void StopWork() {
     autoscaler_->Stop();
+    if (gatekeeper_ != nullptr) gatekeeper_->Stop();
     for (const auto& controller : controllers_) controller->StopWork();
     working_ = false;
     log::Info("the operator rests", {{"identity", identity_}});
@@ -156,6 +165,7 @@ class RunningOperator final : public Operator {
   const std::vector<std::unique_ptr<reconcile::Kind>> kinds_;
   reconcile::Surroundings surroundings_;
   std::unique_ptr<Autoscaler> autoscaler_;
+  std::unique_ptr<Gatekeeper> gatekeeper_;                           // null: gates start no gangs
   std::vector<std::unique_ptr<reconcile::Controller>> controllers_;  // by kind
   Clock& clock_;
   std::atomic<bool> working_ = false;
@@ -168,6 +178,8 @@ class RunningOperator final : public Operator {
 
 absl::StatusOr<std::unique_ptr<Operator>> Operator::Start(kube::Transport& transport, Clock& clock,
                                                           OperatorOptions options) {
+  if (!options.gang) options.gang = FindGangScheduler(transport, clock);
+  options.controller.policies.gang = *options.gang;
   auto running = std::make_unique<RunningOperator>(transport, clock, std::move(options));
   TY_RETURN_IF_ERROR(running->Open());
   return running;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,7 @@ struct OperatorOptions {
   reconcile::ControllerOptions controller;
   reconcile::AcceleratorSigns accelerators;
   AutoscalerOptions autoscaler;
+  std::optional<job::GangScheduler> gang;  // who starts gangs; nothing: by what the server is
   bool leader_elect = false;
   kube::ObjectKey lease = {"default", "trainyard-operator"};
   absl::Duration lease_duration = absl::Seconds(15);

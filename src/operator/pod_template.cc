@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "placement/gang.h"
 #include "reconcile/kind.h"
 #include "reconcile/labels.h"
 
@@ -16,10 +17,30 @@ Object Metadata(ObjectParts parts) {
           {"ownerReferences", Array{std::move(parts.owner)}}};
 }
 
+// Keeps the pod back until its gang starts.
+void JoinGang(job::GangScheduler gang, const std::string& group, Object& metadata, Object& spec) {
+  switch (gang) {
+    case job::GangScheduler::kNone:
+      return;
+    case job::GangScheduler::kCoscheduling:
+      metadata["labels"].get_object()[placement::kPodGroupLabel] = group;
+      return;
+    case job::GangScheduler::kVolcano:
+      metadata["annotations"].get_object()[reconcile::kVolcanoGroupAnnotation] = group;
+      spec.emplace("schedulerName", "volcano");  // unless the user names one
+      return;
+    case job::GangScheduler::kGates:
+      MakeArrayAt(spec, "schedulingGates").push_back(Object{{"name", reconcile::kGangGate}});
+      return;
+  }
+}
+
 }  // namespace
 
 Document PodFromTemplate(const Document& pod_template, ObjectParts parts) {
   const int attempt = parts.attempt;
+  const job::GangScheduler gang = parts.gang;
+  const std::string group(Text(parts.owner["name"]));
   Object metadata = Metadata(std::move(parts));
   Object& labels = metadata["labels"].get_object();
   if (const Object* own = ObjectAt(pod_template, {"metadata", "labels"})) {
@@ -32,6 +53,7 @@ Document PodFromTemplate(const Document& pod_template, ObjectParts parts) {
   if (const Array* own = ArrayAt(pod_template, {"metadata", "finalizers"})) metadata["finalizers"] = *own;
   Object spec;
   if (const Object* own = ObjectAt(pod_template, {"spec"})) spec = *own;
+  JoinGang(gang, group, metadata, spec);
   return Object{
       {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
 }

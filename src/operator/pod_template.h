@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/document.h"
+#include "job/action.h"
 
 namespace trainyard::ops {
 
@@ -16,6 +17,7 @@ struct ObjectParts {
   Object labels;  // they win over the template's
   int attempt = 0;
   Object owner;
+  job::GangScheduler gang = job::GangScheduler::kNone;  // of a pod: that it waits for
 };
 
 // A pod as the template has it, under the job's name, labels and ownership.

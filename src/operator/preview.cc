@@ -193,7 +193,10 @@ absl::StatusOr<job::JobView> ViewLive(const reconcile::Kind& kind, kube::Api& ap
   if (!synced.ok()) return synced;
   const auto job = caches.FindJob(key);
   if (job == nullptr) return NoSuchJob(kind, caches, key);
-  return caches.Observe(*job);
+  job::JobView view = caches.Observe(*job);
+  // What the operator was told is not known here; that it starts gangs by gates shows.
+  if (std::ranges::any_of(view.pods, &job::PodView::gated)) view.policies.gang = job::GangScheduler::kGates;
+  return view;
 }
 
 std::string PrintPlan(const job::JobView& view, const job::JobPlan& plan) {

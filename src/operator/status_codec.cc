@@ -121,6 +121,17 @@ void AddLastValidSpec(Object& object, const job::JobStatus& status) {
     object["lastValidSpec"] = status.spec_problem->last_valid;
 }
 
+void AddGang(Object& object, const job::JobStatus& status) {
+  if (status.gang_returns == 0) return;
+  object["gang"] = Object{{"returns", status.gang_returns}};
+  AddTime(object["gang"].get_object(), "retryTime", status.gang_retry);
+}
+
+void ParseGang(const Document& document, job::JobStatus& status) {
+  status.gang_returns = CountAt(document, {"gang", "returns"});
+  status.gang_retry = TimeAt(document, {"gang", "retryTime"});
+}
+
 void AddRestarts(Object& object, const job::JobStatus& status) {
   Object restarts;
   for (const auto& [name, role] : status.roles) {
@@ -162,6 +173,7 @@ Document PrintJobStatus(const job::JobStatus& status, std::string_view counters)
   AddTime(out, "lastReconcileTime", status.last_reconcile_time);
   out[counters] = std::move(roles);
   AddRestarts(out, status);
+  AddGang(out, status);
   AddLastValidSpec(out, status);
   out["conditions"] = PrintConditions(status, {});
   return out;
@@ -185,6 +197,7 @@ job::JobStatus ParseJobStatus(const Document* status, std::string_view counters)
     }
   }
   ParseRestarts(*status, out);
+  ParseGang(*status, out);
   ParseConditions(*status, {}, out);
   return out;
 }

@@ -38,6 +38,10 @@ void ParseConditions(const Document& document, const ConditionSpelling& spelling
 void AddLastValidSpec(Object& object, const job::JobStatus& status);
 
 // What is known of the roles' restarts, under "restarts"; nothing if there were none.
+// How often a gang gave its nodes back, and when it tries again.
+void AddGang(Object& object, const job::JobStatus& status);
+void ParseGang(const Document& document, job::JobStatus& status);
+
 void AddRestarts(Object& object, const job::JobStatus& status);
 void ParseRestarts(const Document& document, job::JobStatus& status);
 

@@ -94,7 +94,8 @@ class TfObjectMaker final : public reconcile::ObjectMaker {
                                              .ns = job_.meta.ns.view(),
                                              .labels = PrintTfJobLabels(job_.meta, place),
                                              .attempt = create.attempt,
-                                             .owner = reconcile::OwnerReference(TfJobs(), job_.meta)});
+                                             .owner = reconcile::OwnerReference(TfJobs(), job_.meta),
+                                             .gang = create.gang});
     Object& spec = MakeObjectAt(pod, {"spec"});
     spec["restartPolicy"] = from.restart;
     ForEachContainer(spec, [&](Object& container) { FillContainer(container, from, place, create.attempt); });

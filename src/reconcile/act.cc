@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/ascii.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/members.h"
@@ -103,6 +104,29 @@ class Actor {
   void Prepare(const job::Action& action, const job::WriteConfig& write) {
     WriteConfigMap(action, Named(ConfigName(job_)), maker().MakeConfigData(), write.version);
   }
+  void Prepare(const job::Action& action, const job::WritePodGroup& write) {
+    const Resource& resource = PodGroupsOf(write.gang);
+    const ObjectKey key = owner_;
+    Object metadata = OwnMetadata(key, write.version);
+    std::string text = PrintJson(Object{{"apiVersion", resource.ApiVersion()},
+                                        {"kind", resource.kind},
+                                        {"metadata", std::move(metadata)},
+                                        {"spec", Object{{"minMember", write.minimum}}}});
+    // Others may have written into it what we do not know.
+    Add(action, key,
+        write.version.empty()
+            ? kube::CreateOperation(resource, owner_.ns, std::move(text))
+            : kube::PatchOperation(resource, key, std::move(text), {.type = kube::PatchType::kMerge}));
+  }
+  // Gates of others stay.
+  void Prepare(const job::Action& action, const job::LiftGate& lift) {
+    const Object patch{
+        {"metadata", Object{{"uid", lift.uid}}},
+        {"spec", Object{{"schedulingGates", Array{Object{{"$patch", "delete"}, {"name", kGangGate}}}}}}};
+    const ObjectKey key = Named(lift.name);
+    Add(action, key,
+        kube::PatchOperation(Resource::Pods(), key, PrintJson(patch), {.type = kube::PatchType::kStrategic}));
+  }
   void Prepare(const job::Action& action, const job::DeleteConfigMap& remove) {
     const ObjectKey key = Named(remove.name);
     Add(action, key, kube::DeleteOperation(Resource::ConfigMaps(), key, {.uid = remove.uid}));
@@ -163,13 +187,18 @@ class Actor {
     return kind_.LabelsOf(job_.meta, Place{.job = job_.meta.name, .role = role, .index = index});
   }
 
-  void WriteConfigMap(const job::Action& action, const ObjectKey& key, Object data,
-                      const std::string& version) {
+  Object OwnMetadata(const ObjectKey& key, const std::string& version) const {
     Object metadata{{"name", key.name},
                     {"namespace", key.ns},
                     {"labels", kind_.LabelsOf(job_.meta)},
                     {"ownerReferences", Array{OwnerReference(kind_.resource(), job_.meta)}}};
     if (!version.empty()) metadata["resourceVersion"] = version;
+    return metadata;
+  }
+
+  void WriteConfigMap(const job::Action& action, const ObjectKey& key, Object data,
+                      const std::string& version) {
+    Object metadata = OwnMetadata(key, version);
     std::string text = PrintJson(Object{{"apiVersion", "v1"},
                                         {"kind", "ConfigMap"},
                                         {"metadata", std::move(metadata)},
@@ -218,10 +247,16 @@ class Actor {
     Adopted(step, caches_.pod_writes(), "pod", answer);
   }
   void Settle(const Step& step, const job::WriteMembers& write, const absl::StatusOr<std::string>& answer) {
-    ConfigMapWritten(step, write.version, answer);
+    Written(step, write.version, Resource::ConfigMaps(), caches_.config_map_writes(), answer);
   }
   void Settle(const Step& step, const job::WriteConfig& write, const absl::StatusOr<std::string>& answer) {
-    ConfigMapWritten(step, write.version, answer);
+    Written(step, write.version, Resource::ConfigMaps(), caches_.config_map_writes(), answer);
+  }
+  void Settle(const Step& step, const job::WritePodGroup& write, const absl::StatusOr<std::string>& answer) {
+    Written(step, write.version, PodGroupsOf(write.gang), caches_.pod_group_writes(), answer);
+  }
+  void Settle(const Step& step, const job::LiftGate&, const absl::StatusOr<std::string>& answer) {
+    Adopted(step, caches_.pod_writes(), "pod", answer);
   }
   void Settle(const Step& step, const job::RelabelPod&, const absl::StatusOr<std::string>& answer) {
     Adopted(step, caches_.pod_writes(), "pod", answer);
@@ -229,20 +264,21 @@ class Actor {
   void Settle(const Step& step, const job::RepairService&, const absl::StatusOr<std::string>& answer) {
     Adopted(step, caches_.service_writes(), "service", answer);
   }
-  void ConfigMapWritten(const Step& step, std::string_view version,
-                        const absl::StatusOr<std::string>& answer) {
+  void Written(const Step& step, std::string_view version, const Resource& resource,
+               kube::Expectations& writes, const absl::StatusOr<std::string>& answer) {
+    const std::string what = absl::AsciiStrToLower(resource.kind);
     // Somebody has written it meanwhile, and the watch will tell; or somebody else's has its name.
     if (!answer.ok() && kube::IsAlreadyExists(answer.status()) && version.empty()) {
-      const auto meta = ReadMeta(api_, Resource::ConfigMaps(), step.object);
+      const auto meta = ReadMeta(api_, resource, step.object);
       const bool ours = meta.ok() && meta->controller && meta->controller->uid == job_.meta.uid;
       if (!ours) {
-        Fail("configmap", step, absl::AlreadyExistsError("exists and does not belong to the job"));
+        Fail(what, step, absl::AlreadyExistsError("exists and does not belong to the job"));
       } else if (!IsWatched(*meta)) {
-        Fail("configmap", step, absl::AlreadyExistsError("exists without our labels; delete it or label it"));
+        Fail(what, step, absl::AlreadyExistsError("exists without our labels; delete it or label it"));
       }
       return;
     }
-    Adopted(step, caches_.config_map_writes(), "configmap", answer);
+    Adopted(step, writes, what, answer);
   }
   void Settle(const Step& step, const job::DeleteConfigMap&, const absl::StatusOr<std::string>& answer) {
     if (answer.ok()) return Done(step);

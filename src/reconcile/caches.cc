@@ -100,6 +100,7 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& sur
       pod_writes_(clock),
       service_writes_(clock),
       config_map_writes_(clock),
+      pod_group_writes_(clock),
       jobs_(api, clock, IdSource(NextSeed()), Watching(kind.resource(), options.ns),
             [this](const std::string& json) {
               return DecodeJob(kind_, json,
@@ -113,6 +114,12 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& sur
                 [kept = KeptOf(kind)](std::string json) { return ParseService(std::move(json), kept); }),
       config_maps_(api, clock, IdSource(NextSeed()),
                    Watching(kube::Resource::ConfigMaps(), options.ns, kind.label_selector()), ParseConfigMap),
+      pod_groups_(job::UsesPodGroups(options.gang)
+                      ? std::make_unique<kube::Informer<placement::PodGroup>>(
+                            api, clock, IdSource(NextSeed()),
+                            Watching(PodGroupsOf(options.gang), options.ns, kind.label_selector()),
+                            placement::ParsePodGroup)
+                      : nullptr),
       pods_by_owner_(pods_.AddIndex(IndexByOwner<kube::CompactPod>(kind))),
       pods_by_node_(pods_.AddIndex([](const kube::CompactPod& pod, std::vector<std::string>& values) {
         if (!pod.node.empty()) values.emplace_back(pod.node.view());
@@ -121,50 +128,44 @@ Caches::Caches(kube::Api& api, Clock& clock, const Kind& kind, Surroundings& sur
   // Writes are seen before anybody is woken, or a pass could run that does not believe its own eyes.
   jobs_.OnChange([this](const auto& change) { JobChanged(change); });
   jobs_.OnVersion([this](std::string_view version) { job_writes_.SeenUpTo(version); });
-  pods_.OnChange([this](const auto& change) {
-    pod_writes_.Seen(change);
-    ChildChanged(change);
-  });
-  pods_.OnVersion([this](std::string_view version) { pod_writes_.SeenUpTo(version); });
-  services_.OnChange([this](const auto& change) {
-    service_writes_.Seen(change);
-    ChildChanged(change);
-  });
-  services_.OnVersion([this](std::string_view version) { service_writes_.SeenUpTo(version); });
+  informers_ = {&jobs_, &pods_, &services_, &config_maps_};
+  if (pod_groups_ != nullptr) informers_.push_back(pod_groups_.get());
+  WatchChild(pods_, pod_writes_);
+  WatchChild(services_, service_writes_);
+  WatchChild(config_maps_, config_map_writes_);
+  if (pod_groups_ != nullptr) WatchChild(*pod_groups_, pod_group_writes_);
   surroundings.OnNodeChange([this](std::string_view name) { NodeChanged(name); });
-  config_maps_.OnChange([this](const auto& change) {
-    config_map_writes_.Seen(change);
+}
+
+template <typename T>
+void Caches::WatchChild(kube::Informer<T>& informer, kube::Expectations& writes) {
+  informer.OnChange([this, &writes](const kube::Change<T>& change) {
+    writes.Seen(change);
     ChildChanged(change);
   });
-  config_maps_.OnVersion([this](std::string_view version) { config_map_writes_.SeenUpTo(version); });
+  informer.OnVersion([&writes](std::string_view version) { writes.SeenUpTo(version); });
 }
 
 std::uint64_t Caches::NextSeed() { return seeds_.Next(); }
 
-std::vector<kube::InformerBase*> Caches::Informers() { return {&jobs_, &pods_, &services_, &config_maps_}; }
-
 void Caches::Start() {
-  for (kube::InformerBase* informer : Informers()) informer->Start();
+  for (kube::InformerBase* informer : informers_) informer->Start();
 }
 
 void Caches::Stop() {
-  for (kube::InformerBase* informer : Informers()) informer->Stop();
+  for (kube::InformerBase* informer : informers_) informer->Stop();
 }
 
 absl::Status Caches::WaitForSync(absl::Duration timeout) {
-  TY_RETURN_IF_ERROR(jobs_.WaitForSync(timeout));
-  TY_RETURN_IF_ERROR(pods_.WaitForSync(timeout));
-  TY_RETURN_IF_ERROR(services_.WaitForSync(timeout));
-  return config_maps_.WaitForSync(timeout);
+  for (kube::InformerBase* informer : informers_) TY_RETURN_IF_ERROR(informer->WaitForSync(timeout));
+  return absl::OkStatus();
 }
 
-bool Caches::HasSynced() const {
-  return jobs_.HasSynced() && pods_.HasSynced() && services_.HasSynced() && config_maps_.HasSynced();
-}
+bool Caches::HasSynced() const { return std::ranges::all_of(informers_, &kube::InformerBase::HasSynced); }
 
 bool Caches::Step() {
   bool came = false;
-  for (kube::InformerBase* informer : Informers()) {
+  for (kube::InformerBase* informer : informers_) {
     const auto progress = informer->Step(absl::ZeroDuration());
     came |= !progress.idle && progress.wait == absl::ZeroDuration();
   }
@@ -173,7 +174,8 @@ bool Caches::Step() {
 
 kube::Expectations::Verdict Caches::Check(const kube::ObjectKey& job) {
   kube::Expectations::Verdict verdict = job_writes_.Check(job);
-  for (kube::Expectations* writes : {&pod_writes_, &service_writes_, &config_map_writes_}) {
+  for (kube::Expectations* writes :
+       {&pod_writes_, &service_writes_, &config_map_writes_, &pod_group_writes_}) {
     kube::Expectations::Verdict other = writes->Check(job);
     if (!other.caught_up) {
       verdict.wait = verdict.caught_up ? other.wait : std::min(verdict.wait, other.wait);
@@ -216,6 +218,7 @@ job::JobView Caches::Observe(const CompactJob& job) {
   }
   view.members = FindConfigMap(job, job::MembersName(job.meta.name));
   view.config = FindConfigMap(job, ConfigName(job));
+  view.pod_group = FindPodGroup(job);
   if (job.spec.config_in_file && !job.spec_text.empty()) {
     view.wanted_config = FingerprintOf(kind_.NewMaker(job)->MakeConfigData());
   }
@@ -232,11 +235,21 @@ std::optional<job::ConfigMapView> Caches::FindConfigMap(const CompactJob& job,
   return ObserveConfigMap(*found);
 }
 
+std::optional<job::PodGroupView> Caches::FindPodGroup(const CompactJob& job) const {
+  const auto found = pod_groups_ == nullptr ? nullptr : pod_groups_->cache().Get(job.meta.Key());
+  if (found == nullptr || !found->meta.controller || found->meta.controller->uid != job.meta.uid)
+    return std::nullopt;
+  return job::PodGroupView{.version = found->meta.resource_version,
+                           .minimum = found->minimum,
+                           .leaving = found->meta.deletion_time.has_value()};
+}
+
 void Caches::JobChanged(const kube::Change<CompactJob>& change) {
   job_writes_.Seen(change);
   const kube::ObjectKey key = change.Any().meta.Key();
   if (change.after == nullptr) {  // one of the same name that follows is another
-    for (kube::Expectations* writes : {&job_writes_, &pod_writes_, &service_writes_, &config_map_writes_})
+    for (kube::Expectations* writes :
+         {&job_writes_, &pod_writes_, &service_writes_, &config_map_writes_, &pod_group_writes_})
       writes->Forget(key);
   }
   wake_(key, IsOwnWrite(change) ? News::kOwnWrite : News::kChange);

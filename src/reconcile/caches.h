@@ -15,6 +15,7 @@
 #include "kube/expectations.h"
 #include "kube/informer.h"
 #include "kube/pod.h"
+#include "placement/gang.h"
 #include "reconcile/kind.h"
 #include "reconcile/observe.h"
 #include "reconcile/surroundings.h"
@@ -27,6 +28,7 @@ class Caches {
   struct Options {
     std::string ns;  // empty: all
     std::optional<std::uint64_t> seed;
+    job::GangScheduler gang = job::GangScheduler::kNone;  // whose PodGroups are watched
   };
   // What happened to a job. kOwnWrite: nothing but that its status was stored; who waits for that wants to
   // know.
@@ -69,12 +71,15 @@ class Caches {
   kube::Expectations& pod_writes() { return pod_writes_; }
   kube::Expectations& service_writes() { return service_writes_; }
   kube::Expectations& config_map_writes() { return config_map_writes_; }
+  kube::Expectations& pod_group_writes() { return pod_group_writes_; }
   // Whether the caches have all of the job's writes.
   kube::Expectations::Verdict Check(const kube::ObjectKey& job);
 
  private:
   std::uint64_t NextSeed();
-  std::vector<kube::InformerBase*> Informers();
+  template <typename T>
+  void WatchChild(kube::Informer<T>& informer, kube::Expectations& writes);
+  std::optional<job::PodGroupView> FindPodGroup(const CompactJob& job) const;
   std::optional<job::ConfigMapView> FindConfigMap(const CompactJob& job, const std::string& name) const;
   void JobChanged(const kube::Change<CompactJob>& change);
   template <typename T>
@@ -91,10 +96,13 @@ class Caches {
   kube::Expectations pod_writes_;
   kube::Expectations service_writes_;
   kube::Expectations config_map_writes_;
+  kube::Expectations pod_group_writes_;
   kube::Informer<CompactJob> jobs_;
   kube::Informer<kube::CompactPod> pods_;
   kube::Informer<CompactService> services_;
   kube::Informer<ConfigMapObject> config_maps_;
+  std::unique_ptr<kube::Informer<placement::PodGroup>> pod_groups_;  // null: there are none
+  std::vector<kube::InformerBase*> informers_;
   kube::Cache<kube::CompactPod>::Index pods_by_owner_ = 0;
   kube::Cache<kube::CompactPod>::Index pods_by_node_ = 0;
   kube::Cache<CompactService>::Index services_by_owner_ = 0;

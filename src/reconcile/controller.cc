@@ -35,6 +35,14 @@ bool Creates(const job::JobPlan& plan) {
   });
 }
 
+// A pod behind a gate waits for what its gang waits for.
+void TellGang(job::GangView gang, job::JobView& view) {
+  for (job::PodView& pod : view.pods) {
+    if (pod.gated && !gang.waits.empty()) pod.waits = gang.waits;
+  }
+  view.gang = std::move(gang);
+}
+
 // What follows a job's status that could not be stored, or is not as it was seen.
 kube::Outcome OutcomeOf(const absl::Status& status) {
   if (kube::IsNotFound(status)) return kube::Done();  // it was deleted
@@ -79,7 +87,8 @@ Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, Surroundi
       options_(std::move(options)),
       pacing_(options_.pacing),
       seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
-      caches_(api, clock, kind, surroundings, {.ns = options_.ns, .seed = options_.seed},
+      caches_(api, clock, kind, surroundings,
+              {.ns = options_.ns, .seed = options_.seed, .gang = options_.policies.gang},
               [this](const kube::ObjectKey& key, Caches::News news) { Wake(key, news); }),
       historian_(api, clock, kind) {}
 
@@ -187,6 +196,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   job::JobView view = caches_.Observe(job);
   view.policies = options_.policies;
   if (options_.find_targets) view.targets = options_.find_targets(view.uid);
+  if (options_.find_gang) TellGang(options_.find_gang(view.uid), view);
   job::JobPlan plan = Plan(view, now);
   const bool lives = !job.status.IsFinished() && !view.leaving;
   const bool due = lives && pacing_.TakeRecord(key, now);

@@ -42,6 +42,8 @@ struct ControllerOptions {
   job::Policies policies;
   // How many pods the autoscaler wants roles of a job to have, by name; empty: there is none.
   std::function<std::map<std::string, int>(const std::string& uid)> find_targets;
+  // What was counted for the gang of a job that waits behind gates; empty: nothing is.
+  std::function<job::GangView(const std::string& uid)> find_gang;
   int workers = 16;
   std::optional<std::uint64_t> seed;  // of back-offs; unset: the system's entropy
 };

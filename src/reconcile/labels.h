@@ -19,4 +19,9 @@ inline constexpr std::string_view kFencedAnnotation = "trainyard.dev/fenced";
 // Why it was told to end while its object stays.
 inline constexpr std::string_view kStoppedAnnotation = "trainyard.dev/stopped";
 
+// By which pods name the PodGroup of their gang to Volcano.
+inline constexpr std::string_view kVolcanoGroupAnnotation = "scheduling.k8s.io/group-name";
+// Keeps a pod from being scheduled until its whole gang can be.
+inline constexpr std::string_view kGangGate = "trainyard.dev/gang";
+
 }  // namespace trainyard::reconcile

@@ -210,6 +210,8 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
                     .stopped = !pod.meta.annotations.Get(kStoppedAnnotation).empty(),
                     .fenced = !pod.meta.annotations.Get(kFencedAnnotation).empty(),
                     .node = std::string(pod.node.view())};
+  view.gated = std::ranges::find(pod.scheduling_gates, kGangGate, &kube::SharedText::view) !=
+               pod.scheduling_gates.end();
   for (const ContainerStatus& container : pod.containers) view.restarts += container.restart_count;
   view.restarted_after_success = view.restarts > 0 && FollowedSuccess(pod);
   if (const std::string_view avoids = pod.meta.annotations.Get(kAvoidsAnnotation); !avoids.empty()) {
@@ -262,6 +264,12 @@ job::ConfigMapView ObserveConfigMap(const ConfigMapObject& config_map) {
           .text = config_map.text,
           .owned = config_map.meta.controller.has_value(),
           .leaving = config_map.meta.deletion_time.has_value()};
+}
+
+const kube::Resource& PodGroupsOf(job::GangScheduler gang) {
+  static const auto* const volcano = new kube::Resource{
+      .group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "podgroups", .kind = "PodGroup"};
+  return gang == job::GangScheduler::kVolcano ? *volcano : kube::Resource::PodGroups();
 }
 
 std::string FingerprintOf(const Object& data) {

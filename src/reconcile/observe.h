@@ -45,6 +45,9 @@ struct ConfigMapObject {
 };
 absl::StatusOr<ConfigMapObject> ParseConfigMap(std::string json);
 job::ConfigMapView ObserveConfigMap(const ConfigMapObject& config_map);
+// The PodGroups that the scheduler knows.
+const kube::Resource& PodGroupsOf(job::GangScheduler gang);
+
 // Of a ConfigMap's data: short, and another for other data.
 std::string FingerprintOf(const Object& data);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
+#include <string_view>
 
 #include "base/text.h"
 #include "kube/rfc3339.h"
@@ -77,11 +79,25 @@ std::string Sentence(const JobPage& page, absl::Time now) {
   return text;
 }
 
+// One line for all of a gang that wait for the same.
+void AddGangWaits(const JobPage& page, absl::Time now, std::vector<std::string>& waits) {
+  std::map<std::string_view, std::vector<const Member*>> gangs;  // by what they wait for
+  for (const Member& member : page.members) {
+    if (member.waits && member.gang && member.node.empty()) gangs[member.why].push_back(&member);
+  }
+  for (const auto& [why, members] : gangs) {
+    const std::string others = StrCat(" and ", members.size() - 1, " more members wait");
+    waits.push_back(StrCat(members.front()->name, members.size() == 1 ? " waits" : others,
+                           Since(members.front()->since, now), " to start together: ", why));
+  }
+}
+
 std::vector<std::string> Waits(const JobPage& page, absl::Time now) {
   std::vector<std::string> waits;
+  if (!page.job.over) AddGangWaits(page, now, waits);
   std::size_t waiting = 0;
   for (const Member& member : page.members) {
-    if (!member.waits || page.job.over) continue;
+    if (!member.waits || page.job.over || (member.gang && member.node.empty())) continue;
     if (++waiting > kMostWaiting) continue;
     waits.push_back(
         StrCat(member.name, " (pod ", member.pod, ") waits", Since(member.since, now), ": ", member.why));
@@ -173,7 +189,9 @@ std::string Next(const JobPage& page, absl::Time now) {
     return StrCat("it was told to rest: set spec.suspend to false, and it goes on.");
   if (!job.over) {
     if (!job.spec_problem.empty()) return StrCat("correct the field with `kubectl edit ", job.Id(), "`.");
-    if (FindWith(page, [](const Member& member) { return member.state == "Unschedulable"; }) != nullptr) {
+    if (FindWith(page, [](const Member& member) {
+          return member.state == "Unschedulable" || (member.gang && member.state == "SchedulingGated");
+        }) != nullptr) {
       if (AsksForOtherNodes(page))
         return "label a node as the pod asks (`kubectl label node NODE KEY=VALUE`), or change the pod's "
                "nodeSelector.";

@@ -180,6 +180,24 @@ TEST(Diagnose, NamesWhoFindsNoNodeAndWhyNot) {
   EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("kubectl label node")) << "more room would not help";
 }
 
+TEST(Diagnose, SaysOnceWhatAGangWaitsFor) {
+  constexpr std::string_view kGang = "gang of 3 needs 3 cpu; 2 are free";
+  std::vector<kube::CompactPod> pods;
+  for (const std::string_view index : {"0", "1", "2"}) {
+    pods.push_back(
+        Pod(StrCat("w", index), index,
+            StrCat(R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":)",
+                   R"("Unschedulable","message":")", kGang, R"("}]})"),
+            R"({"schedulingGates":[{"name":"trainyard.dev/gang"}]})"));
+  }
+  JobPage gated = Page(TfJob(kRunning), pods);
+  ASSERT_THAT(Diagnose(gated, kNow).waits, SizeIs(1));
+  EXPECT_THAT(Diagnose(gated, kNow).waits[0], HasSubstr("worker-0 and 2 more members wait"));
+  EXPECT_THAT(Diagnose(gated, kNow).next, HasSubstr("give the cluster room"));
+  for (Member& member : gated.members) member.why = kGang;
+  EXPECT_THAT(Diagnose(gated, kNow).waits[0], HasSubstr(StrCat("to start together: ", kGang)));
+}
+
 TEST(Diagnose, ShowsWhyPodsAreRefusedBeforeAJobHasAState) {
   const JobPage page = Page(TfJob(R"({"type":"Created","status":"False","reason":"FailedCreate",)"
                                   R"("message":"0 of 2 pods exist; exceeded quota: small"})"));

@@ -77,6 +77,7 @@ struct Member {
   std::int64_t restarts = 0;
   bool runs = false;
   bool waits = false;  // it is to run and does not
+  bool gang = false;   // it starts together with others, or not at all
   absl::Time created = absl::InfinitePast();
   absl::Time since = absl::InfinitePast();  // it is in this state
   std::string container;                    // that does the work

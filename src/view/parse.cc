@@ -165,6 +165,13 @@ void TellEnd(const kube::CompactPod& pod, Member& member) {
   if (pod.phase == kube::PodPhase::kFailed) member.why = StrCat("it ", kube::DescribeEnd(pod));
 }
 
+// Whether it gets a node together with other pods or not at all.
+bool IsInGang(const kube::CompactPod& pod) {
+  return !pod.meta.labels.Get("scheduling.x-k8s.io/pod-group").empty() ||
+         std::ranges::find(pod.scheduling_gates, "trainyard.dev/gang", &kube::SharedText::view) !=
+             pod.scheduling_gates.end();
+}
+
 // Why a pod that has a node does not run.
 void TellWaiting(const kube::CompactPod& pod, Member& member) {
   const auto look = [&](const std::vector<kube::ContainerStatus>& containers) {
@@ -183,7 +190,13 @@ void TellWaiting(const kube::CompactPod& pod, Member& member) {
                                   : StrCat("its containers are being made on ", pod.node.view());
   if (pod.phase == kube::PodPhase::kPending && pod.node.empty() && !pod.unscheduled.empty()) {
     member.state = "Unschedulable";
-    member.why = StrCat("no node takes it: ", pod.unscheduled.view());
+    member.why = StrCat(member.gang ? "" : "no node takes it: ", pod.unscheduled.view());
+  }
+  if (pod.node.empty() && !pod.scheduling_gates.empty()) {
+    member.state = "SchedulingGated";
+    member.why = member.gang
+                     ? "its gates are lifted when there is room for all of its gang"
+                     : StrCat("the scheduling gate ", pod.scheduling_gates.front().view(), " is not lifted");
   }
 }
 
@@ -225,7 +238,16 @@ NodeRefusal ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode
       return refuse(kToleration, "has the taint ", taint.key.view(), taint.value.empty() ? "" : "=",
                     taint.value.view(), ":", taint.effect.view(), ", unless it tolerates that");
   }
-  return refuse(kNothing, "has room for it now");
+  if (!IsInGang(waiting)) return refuse(kNothing, "has room for it now");
+  std::string free;
+  for (const kube::ResourceAmount& wanted : waiting.requests) {
+    const std::int64_t all = kube::FindAmount(node.allocatable, wanted.name.view());
+    const auto found = taken.find(wanted.name.view());
+    const std::int64_t left = all - (found == taken.end() ? 0 : found->second);
+    StrAppend(free, free.empty() ? "" : ", ", Amount(wanted.name.view(), left), " of ",
+              Amount(wanted.name.view(), all), " ", wanted.name.view());
+  }
+  return refuse(kNothing, "has ", free.empty() ? "room for one of the gang" : StrCat(free, " free"));
 }
 
 }  // namespace
@@ -264,6 +286,7 @@ std::optional<Member> ParseMember(Kind kind, const kube::CompactPod& pod) {
                 .uid = pod.meta.uid,
                 .node = std::string(pod.node.view()),
                 .state = std::string(kube::PrintPhase(pod.phase)),
+                .gang = IsInGang(pod),
                 .created = pod.meta.created,
                 .since = pod.start_time.value_or(pod.meta.created),
                 .requests = pod.requests};

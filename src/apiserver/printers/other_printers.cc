@@ -126,6 +126,17 @@ const Printer& LeasePrinter() {
   return printer;
 }
 
+const Printer& PodGroupPrinter() {
+  static const Printer printer{
+      .columns = {NameColumn(),
+                  {.name = "MinMember", .type = "integer", .description = "How many pods start together."},
+                  AgeColumn()},
+      .cells = [](const Document& group, absl::Time now) -> Array {
+        return {Name(group), IntAt(group, {"spec", "minMember"}).value_or(1), PrintAgeOf(group, now)};
+      }};
+  return printer;
+}
+
 const Printer& DefinitionPrinter() {
   static const Printer printer{
       .columns = {NameColumn(), {.name = "Created At", .type = "date", .description = "When it was made."}},

@@ -18,6 +18,7 @@ const Printer* FindPrinter(std::string_view kind) {
       {"Secret", [] { return &SecretPrinter(); }},
       {"ServiceAccount", [] { return &ServiceAccountPrinter(); }},
       {"Lease", [] { return &LeasePrinter(); }},
+      {"PodGroup", [] { return &PodGroupPrinter(); }},
       {"CustomResourceDefinition", [] { return &DefinitionPrinter(); }},
   };
   const auto found = printers.find(kind);

@@ -30,6 +30,7 @@ const Printer& ConfigMapPrinter();
 const Printer& SecretPrinter();
 const Printer& ServiceAccountPrinter();
 const Printer& LeasePrinter();
+const Printer& PodGroupPrinter();
 const Printer& DefinitionPrinter();
 
 // What many of them share.

@@ -120,6 +120,7 @@ TEST(BuiltInKinds, HasTheKindsThatTheServerServes) {
       {"", "v1", "Secret", "secrets", true},
       {"", "v1", "ServiceAccount", "serviceaccounts", true},
       {"coordination.k8s.io", "v1", "Lease", "leases", true},
+      {"scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", true},
       {"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false},
       {"authentication.k8s.io", "v1", "TokenReview", "tokenreviews", false},
       {"authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", false},

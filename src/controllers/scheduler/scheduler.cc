@@ -1,7 +1,6 @@
 #include "controllers/scheduler/scheduler.h"
 
-#include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "base/document.h"
 #include "base/log.h"
@@ -12,15 +11,6 @@ namespace trainyard::scheduler {
 namespace {
 
 constexpr absl::Duration kTryAgain = absl::Seconds(1);
-
-// Pods that made way for it are still ending: their room is waited for, and nobody else has to go.
-bool IsRoomBeingMade(const PodDemand& pod, const ClusterRoom& cluster) {
-  const auto room = cluster.find(pod.nominated_node);
-  if (room == cluster.end()) return false;
-  return std::ranges::any_of(room->second.pods, [&pod](const auto& other) {
-    return other->meta.deletion_time && other->priority < pod.priority;
-  });
-}
 
 // A merge patch replaces the list of conditions whole; a strategic one replaces the one of its type.
 std::string ConditionPatch(const PodDemand& pod, std::string_view message, std::string_view nominated,
@@ -51,9 +41,11 @@ Scheduler::Scheduler(kube::Api& api, Clock& clock, IdSource ids, kube::EventReco
       clock_(clock),
       events_(events),
       options_(std::move(options)),
-      pods_(api, clock, IdSource(ids.Next()), {.resource = kube::Resource::Pods()}, ParseDemand),
+      pods_(api, clock, IdSource(ids.Next()), {.resource = kube::Resource::Pods()}, placement::ParseDemand),
       nodes_(api, clock, IdSource(ids.Next()), {.resource = kube::Resource::Nodes()},
              [](std::string json) { return kube::ParseNode(std::move(json)); }),
+      groups_(api, clock, IdSource(ids.Next()), {.resource = kube::Resource::PodGroups()},
+              placement::ParsePodGroup),
       alarm_(clock.NewAlarm()) {
   pods_.OnChange([this](const kube::Change<PodDemand>& change) {
     {
@@ -63,6 +55,7 @@ Scheduler::Scheduler(kube::Api& api, Clock& clock, IdSource ids, kube::EventReco
     alarm_->Notify();
   });
   nodes_.OnChange([this](const auto&) { alarm_->Notify(); });
+  groups_.OnChange([this](const auto&) { alarm_->Notify(); });
 }
 
 Scheduler::~Scheduler() { Stop(); }
@@ -70,6 +63,7 @@ Scheduler::~Scheduler() { Stop(); }
 void Scheduler::Start() {
   pods_.Start();
   nodes_.Start();
+  groups_.Start();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -81,12 +75,15 @@ void Scheduler::Stop() {
   alarm_->Notify();
   pods_.Stop();
   nodes_.Stop();
+  groups_.Stop();
   if (thread_.joinable()) thread_.join();
 }
 
 // Places pods whenever something has changed: nothing else can make a pod fit that did not.
 void Scheduler::Run() {
-  if (!pods_.WaitForSync(absl::InfiniteDuration()).ok() || !nodes_.WaitForSync(absl::InfiniteDuration()).ok())
+  if (!pods_.WaitForSync(absl::InfiniteDuration()).ok() ||
+      !nodes_.WaitForSync(absl::InfiniteDuration()).ok() ||
+      !groups_.WaitForSync(absl::InfiniteDuration()).ok())
     return;
   for (;;) {
     {
@@ -113,8 +110,8 @@ ClusterRoom Scheduler::Observe() {
   return cluster;
 }
 
-std::vector<std::shared_ptr<const PodDemand>> Scheduler::Waiting() {
-  std::vector<std::shared_ptr<const PodDemand>> waiting;
+std::vector<PodPtr> Scheduler::Waiting() {
+  std::vector<PodPtr> waiting;
   for (const auto& pod : pods_.cache().List()) {
     if (pod->Waits() && !pod->gated && pod->scheduler == options_.name) waiting.push_back(pod);
   }
@@ -123,32 +120,17 @@ std::vector<std::shared_ptr<const PodDemand>> Scheduler::Waiting() {
     std::erase_if(waiting,
                   [&](const auto& pod) TY_REQUIRES(mu_) { return assumed_.contains(pod->meta.uid); });
   }
-  std::sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-    return std::tuple(-a->priority, a->meta.created, std::string_view(a->meta.uid)) <
-           std::tuple(-b->priority, b->meta.created, std::string_view(b->meta.uid));
-  });
   return waiting;
 }
 
 int Scheduler::Step() {
-  const auto waiting = Waiting();
+  auto waiting = Waiting();
   if (waiting.empty()) return 0;
-  ClusterRoom cluster = Observe();
-  std::vector<Binding> bindings;
-  std::vector<std::pair<std::shared_ptr<const PodDemand>, Placement>> unplaced;
-  for (const auto& pod : waiting) {
-    Placement placement = PlacePod(*pod, cluster);
-    if (placement.node.empty()) {
-      if (IsRoomBeingMade(*pod, cluster)) placement.preemption.reset();
-      unplaced.emplace_back(pod, std::move(placement));
-      continue;
-    }
-    cluster.find(placement.node)->second.Put(pod);
-    bindings.push_back({.pod = pod, .node = placement.node});
-  }
-  if (!Bind(bindings)) again_ = clock_.Steady() + kTryAgain;
-  Tell(unplaced);
-  return static_cast<int>(bindings.size());
+  const placement::Turn turn = PlanTurn(
+      std::move(waiting), [this](const kube::ObjectKey& key) { return groups_.cache().Get(key); }, Observe());
+  if (!Bind(turn.bindings)) again_ = clock_.Steady() + kTryAgain;
+  Tell(turn.unplaced);
+  return static_cast<int>(turn.bindings.size());
 }
 
 bool Scheduler::Bind(const std::vector<Binding>& bindings) {
@@ -186,17 +168,16 @@ bool Scheduler::Bind(const std::vector<Binding>& bindings) {
   return whole;
 }
 
-void Scheduler::Tell(const std::vector<std::pair<std::shared_ptr<const PodDemand>, Placement>>& unplaced) {
+void Scheduler::Tell(const std::vector<placement::Unplaced>& unplaced) {
   std::vector<kube::Operation> operations;
-  for (const auto& [pod, placement] : unplaced) {
-    const std::string message = PrintUnschedulable(*pod, placement);
-    if (placement.preemption) Preempt(*pod, *placement.preemption);
-    if (message == pod->told) continue;
-    events_.Record(Reference(*pod), kube::EventType::kWarning, "FailedScheduling", message);
-    operations.push_back(kube::PatchOperation(
-        kube::Resource::Pods(), pod->meta.Key(),
-        ConditionPatch(*pod, message, placement.preemption ? placement.preemption->node : "", clock_.Now()),
-        {.type = kube::PatchType::kStrategic}, "status"));
+  for (const auto& [pod, why, preemption] : unplaced) {
+    if (preemption) Preempt(*pod, *preemption);
+    if (why == pod->told) continue;
+    events_.Record(Reference(*pod), kube::EventType::kWarning, "FailedScheduling", why);
+    operations.push_back(
+        kube::PatchOperation(kube::Resource::Pods(), pod->meta.Key(),
+                             ConditionPatch(*pod, why, preemption ? preemption->node : "", clock_.Now()),
+                             {.type = kube::PatchType::kStrategic}, "status"));
   }
   if (operations.empty()) return;
   for (const auto& result : api_.Do(std::move(operations))) {

@@ -1,5 +1,5 @@
-// Gives every pod a node, as soon as there is one for it. Pods of higher priority come first, then those that
-// have waited longest.
+// Gives every pod a node, as soon as there is one for it, and the pods of a PodGroup when there is one for at
+// least as many as it says. Those of higher priority come first, then those that have waited longest.
 #pragma once
 
 #include <map>
@@ -11,13 +11,20 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/mutex.h"
-#include "controllers/scheduler/demand.h"
-#include "controllers/scheduler/placement.h"
 #include "kube/api.h"
 #include "kube/event_recorder.h"
 #include "kube/informer.h"
+#include "placement/demand.h"
+#include "placement/gang.h"
+#include "placement/placement.h"
 
 namespace trainyard::scheduler {
+
+using placement::Binding;
+using placement::ClusterRoom;
+using placement::PodDemand;
+using placement::PodPtr;
+using placement::Preemption;
 
 struct SchedulerOptions {
   std::string name = "default-scheduler";  // pods that name another one are left alone
@@ -38,16 +45,12 @@ class Scheduler {
   int Step();
 
  private:
-  struct Binding {
-    std::shared_ptr<const PodDemand> pod;
-    std::string node;
-  };
   void Run();
   ClusterRoom Observe() TY_EXCLUDES(mu_);
-  std::vector<std::shared_ptr<const PodDemand>> Waiting();
+  std::vector<PodPtr> Waiting();
   // False: it did not come through, and is to be tried again.
   bool Bind(const std::vector<Binding>& bindings);
-  void Tell(const std::vector<std::pair<std::shared_ptr<const PodDemand>, Placement>>& unplaced);
+  void Tell(const std::vector<placement::Unplaced>& unplaced);
   void Preempt(const PodDemand& pod, const Preemption& preemption);
   kube::ObjectReference Reference(const PodDemand& pod) const;
 
@@ -57,6 +60,7 @@ class Scheduler {
   const SchedulerOptions options_;
   kube::Informer<PodDemand> pods_;
   kube::Informer<kube::CompactNode> nodes_;
+  kube::Informer<placement::PodGroup> groups_;
   std::unique_ptr<Alarm> alarm_;
 
   Mutex mu_;

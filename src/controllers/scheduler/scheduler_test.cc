@@ -38,12 +38,30 @@ class SchedulerTest : public testing::Test {
                            R"(,"conditions":[{"type":"Ready","status":"True"}]}})"),
                     {.type = kube::PatchType::kMerge}, "status"));
   }
-  void MakePod(const std::string& name, int cpus, int priority = 0, const std::string& scheduler = "") {
-    Must(api_.Create(kube::Resource::Pods(), "default",
-                     StrCat(R"({"metadata":{"name":")", name, R"("},"spec":{"priority":)", priority,
-                            scheduler.empty() ? "" : StrCat(R"(,"schedulerName":")", scheduler, R"(")"),
-                            R"(,"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":")",
-                            cpus, R"("}}}]}})")));
+  void MakePod(const std::string& name, int cpus, int priority = 0, const std::string& scheduler = "",
+               const std::string& group = "") {
+    const std::string labels =
+        group.empty() ? "" : StrCat(R"(,"labels":{"scheduling.x-k8s.io/pod-group":")", group, R"("})");
+    Must(api_.Create(
+        kube::Resource::Pods(), "default",
+        StrCat(R"({"metadata":{"name":")", name, R"(")", labels, R"(},"spec":{"priority":)", priority,
+               scheduler.empty() ? "" : StrCat(R"(,"schedulerName":")", scheduler, R"(")"),
+               R"(,"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":")", cpus,
+               R"("}}}]}})")));
+  }
+  // A PodGroup, and as many pods of 1 cpu: "a-0", "a-1" and so on.
+  void MakeGang(const std::string& name, int size, int priority = 0) {
+    Must(api_.Create(kube::Resource::PodGroups(), "default",
+                     StrCat(R"({"metadata":{"name":")", name, R"("},"spec":{"minMember":)", size, "}}")));
+    for (int i = 0; i < size; ++i) MakePod(StrCat(name, "-", i), 1, priority, "", name);
+  }
+  int CountPlaced(const std::string& gang, int size) {
+    int count = 0;
+    for (int i = 0; i < size; ++i) {
+      const std::string node = NodeOf(StrCat(gang, "-", i));
+      count += node.empty() || node == "gone" ? 0 : 1;
+    }
+    return count;
   }
   std::optional<Document> Pod(const std::string& name) {
     const auto found = api_.Get(kube::Resource::Pods(), {.ns = "default", .name = name});
@@ -157,6 +175,44 @@ TEST_F(SchedulerTest, MakesRoomForWhatIsMoreImportant) {
   EXPECT_EQ(NodeOf("great"), "");
   Delete("little");
   EXPECT_TRUE(Eventually([this] { return NodeOf("great") == "n1"; }));
+}
+
+TEST_F(SchedulerTest, PutsNoPodOfAGangAnywhereUntilAllFit) {
+  MakeNode("n1", 6);
+  MakeGang("big", 8);
+  const auto told = [this] {
+    for (int i = 0; i < 8; ++i) {
+      if (WhyNot(StrCat("big-", i)) != "gang of 8 needs 8 cpu; 6 are free") return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(Eventually(told));
+  EXPECT_EQ(CountPlaced("big", 8), 0);
+  MakeGang("small", 4);  // behind it, and fits
+  ASSERT_TRUE(Eventually([this] { return CountPlaced("small", 4) == 4; }));
+  EXPECT_EQ(CountPlaced("big", 8), 0);
+  MakeNode("n2", 6);
+  ASSERT_TRUE(Eventually([this] { return CountPlaced("big", 8) > 0; }));
+  EXPECT_TRUE(Eventually([this] { return CountPlaced("big", 8) == 8; }));
+}
+
+TEST_F(SchedulerTest, ReplacesOneMemberOfAGangThatRuns) {
+  MakeNode("n1", 4);
+  MakeGang("gang", 4);
+  ASSERT_TRUE(Eventually([this] { return CountPlaced("gang", 4) == 4; }));
+  Delete("gang-1");
+  MakePod("gang-1", 1, 0, "", "gang");
+  EXPECT_TRUE(Eventually([this] { return CountPlaced("gang", 4) == 4; }));
+}
+
+TEST_F(SchedulerTest, WaitsForThePodGroupThatAPodNames) {
+  MakeNode("n1", 4);
+  MakePod("early", 1, 0, "", "late");
+  ASSERT_TRUE(Eventually([this] { return !WhyNot("early").empty(); }));
+  EXPECT_THAT(WhyNot("early"), HasSubstr("PodGroup default/late"));
+  Must(api_.Create(kube::Resource::PodGroups(), "default",
+                   R"({"metadata":{"name":"late"},"spec":{"minMember":1}})"));
+  EXPECT_TRUE(Eventually([this] { return NodeOf("early") == "n1"; }));
 }
 
 }  // namespace

@@ -12,20 +12,28 @@
 #include <string_view>
 #include <vector>
 
-#include "controllers/scheduler/demand.h"
 #include "kube/node.h"
+#include "placement/demand.h"
 
-namespace trainyard::scheduler {
+namespace trainyard::placement {
+
+using PodPtr = std::shared_ptr<const PodDemand>;
+
+// Adds amounts, `sign` times, to those that are sorted by name.
+void Add(std::vector<kube::ResourceAmount>& amounts, const std::vector<kube::ResourceAmount>& more,
+         std::int64_t sign);
+// "2", "500m", "4Gi".
+std::string ShownAmount(std::string_view resource, std::int64_t milli);
 
 // A node with what runs on it.
 struct NodeRoom {
   std::shared_ptr<const kube::CompactNode> node;
-  std::vector<std::shared_ptr<const PodDemand>> pods;
+  std::vector<PodPtr> pods;
   std::vector<kube::ResourceAmount> used;  // by name
 
   const std::string& name() const { return node->meta.name; }
   std::int64_t Free(std::string_view resource) const;
-  void Put(std::shared_ptr<const PodDemand> pod);
+  void Put(PodPtr pod);
   void TakeAway(const PodDemand& pod);
 };
 
@@ -42,7 +50,7 @@ struct Refusal {
 
 struct Preemption {
   std::string node;
-  std::vector<std::shared_ptr<const PodDemand>> victims;  // lowest priority first
+  std::vector<PodPtr> victims;  // lowest priority first
 };
 
 struct Placement {
@@ -60,4 +68,4 @@ std::vector<Refusal> Refusals(const PodDemand& pod, const NodeRoom& room, const 
 // node.
 std::string PrintUnschedulable(const PodDemand& pod, const Placement& placement);
 
-}  // namespace trainyard::scheduler
+}  // namespace trainyard::placement

@@ -1,4 +1,4 @@
-#include "controllers/scheduler/placement.h"
+#include "placement/placement.h"
 
 #include <algorithm>
 #include <set>
@@ -7,28 +7,11 @@
 #include "base/text.h"
 #include "kube/quantity.h"
 
-namespace trainyard::scheduler {
+namespace trainyard::placement {
 namespace {
 
 constexpr std::string_view kPods = "pods";
 constexpr std::size_t kNodesInMessage = 20;
-
-void Add(std::vector<kube::ResourceAmount>& amounts, const std::vector<kube::ResourceAmount>& more,
-         std::int64_t sign) {
-  for (const kube::ResourceAmount& amount : more) {
-    auto place = std::lower_bound(amounts.begin(), amounts.end(), amount,
-                                  [](const auto& a, const auto& b) { return a.name.view() < b.name.view(); });
-    if (place == amounts.end() || place->name != amount.name) place = amounts.insert(place, {amount.name, 0});
-    place->milli += sign * amount.milli;
-  }
-}
-
-std::string ShownAmount(std::string_view resource, std::int64_t milli) {
-  const bool bytes = resource == "memory" || resource == "ephemeral-storage";
-  return kube::Quantity::FromMilli(milli,
-                                   bytes ? kube::Quantity::Format::kBinary : kube::Quantity::Format::kDecimal)
-      .Print();
-}
 
 bool Holds(const NodeTerm& term, const kube::CompactNode& node) {
   const auto field = [&](std::string_view key) -> std::optional<std::string_view> {
@@ -179,7 +162,7 @@ std::tuple<std::int64_t, std::int64_t, std::size_t> Rank(const PodDemand& pod, c
 
 // The pods of lower priority that have to go for the pod to fit; nothing if that does not help.
 std::optional<Preemption> VictimsOn(const PodDemand& pod, const NodeRoom& room, const ClusterRoom& cluster) {
-  std::vector<std::shared_ptr<const PodDemand>> lower;
+  std::vector<PodPtr> lower;
   for (const auto& other : room.pods) {
     if (other->priority < pod.priority) lower.push_back(other);
   }
@@ -223,11 +206,28 @@ std::optional<Preemption> FindPreemption(const PodDemand& pod, const ClusterRoom
 
 }  // namespace
 
+void Add(std::vector<kube::ResourceAmount>& amounts, const std::vector<kube::ResourceAmount>& more,
+         std::int64_t sign) {
+  for (const kube::ResourceAmount& amount : more) {
+    auto place = std::lower_bound(amounts.begin(), amounts.end(), amount,
+                                  [](const auto& a, const auto& b) { return a.name.view() < b.name.view(); });
+    if (place == amounts.end() || place->name != amount.name) place = amounts.insert(place, {amount.name, 0});
+    place->milli += sign * amount.milli;
+  }
+}
+
+std::string ShownAmount(std::string_view resource, std::int64_t milli) {
+  const bool bytes = resource == "memory" || resource == "ephemeral-storage";
+  return kube::Quantity::FromMilli(milli,
+                                   bytes ? kube::Quantity::Format::kBinary : kube::Quantity::Format::kDecimal)
+      .Print();
+}
+
 std::int64_t NodeRoom::Free(std::string_view resource) const {
   return kube::FindAmount(node->allocatable, resource) - kube::FindAmount(used, resource);
 }
 
-void NodeRoom::Put(std::shared_ptr<const PodDemand> pod) {
+void NodeRoom::Put(PodPtr pod) {
   Add(used, pod->requests, 1);
   pods.push_back(std::move(pod));
 }
@@ -329,4 +329,4 @@ std::string PrintUnschedulable(const PodDemand& pod, const Placement& placement)
   return message;
 }
 
-}  // namespace trainyard::scheduler
+}  // namespace trainyard::placement

@@ -1,4 +1,4 @@
-#include "controllers/scheduler/demand.h"
+#include "placement/demand.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "base/text.h"
 
-namespace trainyard::scheduler {
+namespace trainyard::placement {
 namespace {
 
 using Operator = kube::LabelRequirement::Operator;
@@ -139,4 +139,4 @@ absl::StatusOr<PodDemand> ParseDemand(std::string json) {
   return demand;
 }
 
-}  // namespace trainyard::scheduler
+}  // namespace trainyard::placement

@@ -14,7 +14,7 @@
 #include "kube/pod.h"
 #include "kube/selector.h"
 
-namespace trainyard::scheduler {
+namespace trainyard::placement {
 
 struct HostPort {
   std::int64_t port = 0;
@@ -72,4 +72,4 @@ struct PodDemand {
 // InvalidArgument: the text is no pod; what is wrong with it.
 absl::StatusOr<PodDemand> ParseDemand(std::string json);
 
-}  // namespace trainyard::scheduler
+}  // namespace trainyard::placement

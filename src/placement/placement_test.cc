@@ -1,10 +1,10 @@
-#include "controllers/scheduler/placement.h"
+#include "placement/placement.h"
 
 #include <gtest/gtest.h>
 
 #include "base/text.h"
 
-namespace trainyard::scheduler {
+namespace trainyard::placement {
 namespace {
 
 std::shared_ptr<const PodDemand> Pod(std::string_view name, std::string_view spec,
@@ -189,4 +189,4 @@ TEST(Place, PreemptsNobodyWhenThatDoesNotHelp) {
 }
 
 }  // namespace
-}  // namespace trainyard::scheduler
+}  // namespace trainyard::placement
