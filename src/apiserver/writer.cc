@@ -96,11 +96,11 @@ kube::ApiError ManagerMissing() {
                       .message = "Required value: is required for apply patch"}}};
 }
 
-absl::StatusOr<Document> Patched(const Call& call, PatchKind kind, Document live, const Document& patch,
+absl::StatusOr<Document> Patched(Call& call, PatchKind kind, Document live, const Document& patch,
                                  const WriteContext& context) {
   switch (kind) {
     case PatchKind::kJson:
-      return ApplyJsonPatch(std::move(live), patch);
+      return ApplyJsonPatch(std::move(live), patch, call.budget);
     case PatchKind::kMerge:
       ApplyMergePatch(live, patch);
       return live;
@@ -113,7 +113,7 @@ absl::StatusOr<Document> Patched(const Call& call, PatchKind kind, Document live
                               .api_version = call.ApiVersion(),
                               .subresource = call.info.subresource,
                               .time = context.now},
-                             call.query().Flag("force"));
+                             call.query().Flag("force"), call.budget);
   }
   return absl::InternalError("no kind of patch");
 }
@@ -122,12 +122,13 @@ absl::Status Missing(const Call& call) { return kube::ToStatus(NotFound(*call.re
 
 }  // namespace
 
-WriteContext Writer::Context(const Call& call) const {
+WriteContext Writer::Context(Call& call) const {
   return {.resource = *call.resource,
           .version = *call.version,
           .now = options_.clock->Now(),
           .manager = ManagerName(call),
-          .validation = ParseFieldValidation(call.query())};
+          .validation = ParseFieldValidation(call.query()),
+          .budget = call.budget};
 }
 
 absl::Status Writer::CheckNamespace(const Call& call) const {
@@ -307,11 +308,16 @@ void Writer::Change(const CallPtr& call, const Modify& modify, const Answer& ans
     if (!found.ok()) return call->Fail(FromStore(found.status()));
     live = std::move(found->kv);
   }
+  if (live && live->value.size() > kLargeBytes && options_.large != nullptr && !call->large) {
+    call->large = true;
+    return options_.large->Post([this, call, modify, answer] { Change(call, modify, answer); });
+  }
   if (live) {
     auto decoded = DecodeStored(call->ApiVersion(), call->resource->kind, live->value, live->mod_revision);
     if (!decoded.ok()) return call->Fail(decoded.status());
     document = *std::move(decoded);
   }
+  call->budget = Budget();
   auto made = modify(*call, document);
   if (!made.ok()) return call->Fail(made.status());
   const std::string final_key = StoreKey(call->info.group, call->info.plural, call->info.ns, call->info.name);
@@ -340,8 +346,9 @@ void Writer::Change(const CallPtr& call, const Modify& modify, const Answer& ans
                                            .message = "the object is being changed too often; try again",
                                            .retry_after = absl::Seconds(1)});
         }
-        if (options_.retries == nullptr) return Change(call, modify, answer);
-        options_.retries->Post([this, call, modify, answer] { Change(call, modify, answer); });
+        Executor* const again = call->large ? options_.large : options_.retries;
+        if (again == nullptr) return Change(call, modify, answer);
+        again->Post([this, call, modify, answer] { Change(call, modify, answer); });
       });
 }
 

@@ -38,6 +38,7 @@ class Writer {
     Clock* clock = &Clock::System();
     IdSource* ids = nullptr;
     Executor* retries = nullptr;  // where a change is decided anew; null: at once
+    Executor* large = nullptr;    // where a change of a large object is decided; null: at once
     absl::Duration event_life = absl::Hours(1);
     // A CustomResourceDefinition has changed; called before the change is answered.
     std::function<void()> definitions_changed = [] {};
@@ -58,7 +59,7 @@ class Writer {
   void Change(const CallPtr& call, const Modify& modify, const Answer& answer);
 
  private:
-  WriteContext Context(const Call& call) const;
+  WriteContext Context(Call& call) const;
   absl::StatusOr<Modification> MakeNew(Call& call, Document body, const WriteContext& context);
   absl::Status AssignAddress(const Call& call, Document& service) const;
   absl::Status CheckNamespace(const Call& call) const;
