@@ -49,6 +49,7 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(ApiServerOptions opt
                       .ids = &server->ids_,
                       .retries = server->retries_.get(),
                       .large = server->large_.get(),
+                      .most_events = given.most_events,
                       .definitions_changed = [raw = server.get()] {
                         if (const absl::Status loaded = raw->LoadDefinitions(); !loaded.ok()) {
                           log::Error("cannot read the custom resource definitions", {{"error", loaded}});

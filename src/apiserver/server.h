@@ -42,6 +42,7 @@ struct ApiServerOptions {
   // simulation.
   bool threads = true;
   absl::Duration keep_history = absl::Minutes(5);  // how far back a watch can begin
+  std::size_t most_events = Writer::Options().most_events;
 };
 
 class ApiServer {

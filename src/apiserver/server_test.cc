@@ -74,6 +74,26 @@ TEST_F(ServerTest, DecidesAboutLargeObjectsElsewhere) {
                              .content_type = "application/merge-patch+json"}));
 }
 
+TEST_F(ServerTest, KeepsTheNewestEventsOfPodsThatComeAndGo) {
+  constexpr std::string_view kEvents = "/api/v1/namespaces/default/events";
+  constexpr int kMost = 80;
+  const auto server = *ApiServer::Start({.store = store_.get(), .most_events = kMost});
+  const auto ask = [&](kube::Request request) { return Ask(std::move(request), *server).response; };
+  for (int i = 0; i < 10 * kMost; ++i) {
+    const Document event = Object{{"metadata", Object{{"name", StrCat("e", i)}}},
+                                  {"involvedObject", Object{{"kind", "Pod"}, {"namespace", "default"}}},
+                                  {"reason", "Started"}};
+    const kube::Response made =
+        ask({.method = "POST", .target = std::string(kEvents), .body = PrintJson(event)});
+    ASSERT_EQ(made.code, 201) << made.body;
+  }
+  const Document list = *ParseJson(ask({.target = std::string(kEvents)}).body);
+  EXPECT_LE(ArrayAt(list, {"items"})->size(), kMost);
+  EXPECT_GE(ArrayAt(list, {"items"})->size(), kMost / 2);
+  EXPECT_EQ(ask({.target = StrCat(kEvents, "/e", 10 * kMost - 1)}).code, 200);
+  EXPECT_EQ(ask({.target = StrCat(kEvents, "/e0")}).code, 404);
+}
+
 TEST_F(ServerTest, NamesNoMoreUnknownFieldsInItsHeadThanAClientReads) {
   Object body{{"metadata", Object{{"name", "odd"}}}};
   for (int i = 0; i < 20'000; ++i) body[StrCat("unknown-", i)] = i;
