@@ -146,6 +146,10 @@ absl::Status CheckParameters(const Query& query) {
     return kube::ToStatus(BadRequest(StrCat(name, " is '", Escaped(query.Get(name)), "'; it can be ", list)));
   };
   TY_RETURN_IF_ERROR(one_of("dryRun", {"All"}));
+  for (const std::string_view flag : {"force", "watch", "sendInitialEvents", "allowWatchBookmarks", "follow",
+                                      "previous", "timestamps", "orphanDependents"}) {
+    TY_RETURN_IF_ERROR(one_of(flag, {"", "true", "false", "True", "False", "1", "0"}));
+  }
   TY_RETURN_IF_ERROR(one_of("fieldValidation", {"", "Ignore", "Warn", "Strict"}));
   const std::string_view manager = query.Get("fieldManager");
   const bool printable = std::ranges::all_of(manager, [](char c) { return c >= ' ' && c <= '~'; });
