@@ -13,6 +13,8 @@ namespace trainyard::apiserver {
 namespace {
 
 constexpr std::size_t kMaxManagerName = 128;
+constexpr std::size_t kMaxWarning = 256;  // bytes
+constexpr std::size_t kMaxWarnings = 4096;
 constexpr std::string_view kReadable =
     "application/json, application/yaml, application/json;as=Table;g=meta.k8s.io;v=v1";
 
@@ -47,8 +49,13 @@ MediaType ParseMediaType(std::string_view text) {
 
 kube::Response Call::Head(int code) const {
   kube::Response response{.code = code};
+  // As Kubernetes bounds them: clients read no more of an answer's head.
+  std::size_t left = kMaxWarnings;
   for (const std::string& warning : warnings) {
-    response.headers.emplace_back("Warning", StrCat("299 - \"", Escaped(warning), "\""));
+    std::string shown = Shortened(Escaped(warning), kMaxWarning);
+    if (shown.size() > left) break;
+    left -= shown.size();
+    response.headers.emplace_back("Warning", StrCat("299 - \"", shown, "\""));
   }
   return response;
 }
@@ -134,10 +141,15 @@ absl::Status CheckParameters(const Query& query) {
     if (!query.Has(name) || std::ranges::find(allowed, query.Get(name)) != allowed.end())
       return absl::OkStatus();
     std::string list;
-    for (const std::string_view value : allowed) StrAppend(list, list.empty() ? "" : ", ", value);
+    for (const std::string_view value : allowed)
+      StrAppend(list, list.empty() || value.empty() ? "" : ", ", value);
     return kube::ToStatus(BadRequest(StrCat(name, " is '", Escaped(query.Get(name)), "'; it can be ", list)));
   };
   TY_RETURN_IF_ERROR(one_of("dryRun", {"All"}));
+  for (const std::string_view flag : {"force", "watch", "sendInitialEvents", "allowWatchBookmarks", "follow",
+                                      "previous", "timestamps", "orphanDependents"}) {
+    TY_RETURN_IF_ERROR(one_of(flag, {"", "true", "false", "True", "False", "1", "0"}));
+  }
   TY_RETURN_IF_ERROR(one_of("fieldValidation", {"", "Ignore", "Warn", "Strict"}));
   const std::string_view manager = query.Get("fieldManager");
   const bool printable = std::ranges::all_of(manager, [](char c) { return c >= ' ' && c <= '~'; });

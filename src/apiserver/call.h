@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/budget.h"
 #include "apiserver/request_info.h"
 #include "apiserver/resources.h"
 #include "http/responder.h"
@@ -22,6 +23,9 @@ struct OutputFormat {
   std::string include_object = "Metadata";  // in the rows of a Table
 };
 
+// A body or a stored object of more bytes takes long enough to decide that other requests would wait for it.
+inline constexpr std::size_t kLargeBytes = std::size_t{64} << 10;
+
 struct Call {
   http::ServerRequest in;
   ParsedTarget target;
@@ -31,6 +35,8 @@ struct Call {
   OutputFormat format;
   std::vector<std::string> warnings;  // told in the answer's headers
   int attempts = 0;                   // of a write that met another one
+  Budget budget;                      // of the present attempt
+  bool large = false;                 // handled where it holds up nobody
   std::unique_ptr<http::Responder> responder;
 
   std::string ApiVersion() const { return resource->ApiVersion(version->name); }
@@ -56,7 +62,7 @@ absl::StatusOr<Document> DecodeBody(const kube::Request& request);
 // The name under which a client's changes are recorded: ?fieldManager=, or the first part of its User-Agent.
 std::string ManagerName(const Call& call);
 
-// An ApiError 400: a parameter of a write has a value that it cannot have.
+// An ApiError 400: a parameter has a value that it cannot have.
 absl::Status CheckParameters(const Query& query);
 
 }  // namespace trainyard::apiserver

@@ -4,6 +4,7 @@
 
 #include "apiserver/errors.h"
 #include "apiserver/patch/patch.h"
+#include "apiserver/patch/patch_error.h"
 #include "apiserver/schema/kind_table.h"
 #include "apiserver/strategy.h"
 #include "base/status.h"
@@ -172,7 +173,8 @@ void Track(const WriteContext& context, const Document& before, Document& after,
 }  // namespace
 
 absl::Status Normalize(const WriteContext& context, Document& object, std::vector<std::string>& warnings) {
-  const std::vector<std::string> unknown = Prune(*context.version.schema, object);
+  const std::vector<std::string> unknown = Prune(*context.version.schema, object, context.budget);
+  if (context.budget.overdrawn()) return OverBudget("names of unknown fields");
   if (!unknown.empty() && context.validation == FieldValidation::kStrict) {
     std::string fields;
     for (const std::string& field : unknown)
@@ -184,7 +186,7 @@ absl::Status Normalize(const WriteContext& context, Document& object, std::vecto
   if (context.validation == FieldValidation::kWarn) {
     for (const std::string& field : unknown) warnings.push_back(StrCat("unknown field \"", field, "\""));
   }
-  if (!ApplyDefaults(*context.version.schema, object)) return kube::ToStatus(TooLarge());
+  if (!ApplyDefaults(*context.version.schema, object, context.budget)) return OverBudget("defaults");
   // Before what a kind fills in by itself, which does not look at what it finds in its place.
   TY_RETURN_IF_ERROR(CheckFieldTypes(context, Validate(*context.version.schema, object)));
   DropEmptyMetadata(MakeObjectAt(object, {"metadata"}));

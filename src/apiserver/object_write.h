@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "apiserver/budget.h"
 #include "apiserver/resources.h"
 #include "base/document.h"
 
@@ -24,6 +25,7 @@ struct WriteContext {
   absl::Time now;
   std::string manager;  // who changes it
   FieldValidation validation = FieldValidation::kWarn;
+  Budget& budget;     // of the request
   bool track = true;  // record in managedFields what the manager changes; an apply has done so itself
 };
 

@@ -21,7 +21,13 @@ const ResourceInfo& Built(std::string_view plural) {
 }
 
 WriteContext Context(const ResourceInfo& resource) {
-  return {.resource = resource, .version = resource.versions.front(), .now = kNow, .manager = "test"};
+  static Budget budget;
+  budget = Budget();
+  return {.resource = resource,
+          .version = resource.versions.front(),
+          .now = kNow,
+          .manager = "test",
+          .budget = budget};
 }
 
 int WriteCodeOf(const absl::Status& status) {
@@ -194,6 +200,18 @@ TEST(DecideDelete, GivesGraceToWhatRunsAndWaitsForFinalizers) {
     const Document* finalizers = Find(decision->object, {"metadata", "finalizers"});
     EXPECT_EQ(finalizers != nullptr ? PrintJson(*finalizers) : "", c.finalizers);
   }
+}
+
+TEST(Normalize, DefaultsDrawFromWhatAPatchHasLeftOfTheBudget) {
+  const WriteContext context = Context(Built("pods"));
+  Document pod = ParsedObject(
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+  std::vector<std::string> warnings;
+  Document filled = pod;
+  ASSERT_TRUE(Normalize(context, filled, warnings).ok());
+  ASSERT_LT(context.budget.left(), Budget::kBytes) << "defaults cost nothing";
+  ASSERT_TRUE(context.budget.Take(context.budget.left()));
+  EXPECT_EQ(WriteCodeOf(Normalize(context, pod, warnings)), 413);
 }
 
 TEST(DecideDelete, HoldsPreconditions) {

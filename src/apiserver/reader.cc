@@ -63,13 +63,14 @@ ObjectRenderer RendererFor(const Call& call, const Clock& clock) {
       return ShowStored(api_version, kind, stored, revision);
     };
   }
-  return [format = call.format, resource = call.resource, version = call.version, api_version, kind, &clock](
-             std::string_view stored, kv::Revision revision) -> std::string {
+  return [format = call.format, resource = call.resource, version = call.version, left = call.budget,
+          api_version, kind, &clock](std::string_view stored, kv::Revision revision) -> std::string {
     const auto object = DecodeStored(api_version, kind, stored, revision);
     if (!object.ok()) return kube::ToResponse(FromStatus(object.status())).body;
     if (format.kind == OutputFormat::Kind::kMetadata)
       return PrintJson(PartialMetadata(*object, format.version));
-    return OneRowTable(*resource, *version, *object, format, clock.Now());
+    Budget budget = left;
+    return OneRowTable(*resource, *version, *object, format, clock.Now(), budget);
   };
 }
 
@@ -196,8 +197,10 @@ void Reader::ListNow(const CallPtr& call) {
       auto object = DecodeStored(call->ApiVersion(), call->resource->kind, kv.value, kv.mod_revision);
       if (!object.ok()) return call->Fail(object.status());
       objects.push_back(*std::move(object));
+      call->budget.Add(kv.value.size());
     }
-    return call->Send(200, TableText(*call->resource, *call->version, objects, metadata, call->format, now));
+    return call->Send(
+        200, TableText(*call->resource, *call->version, objects, metadata, call->format, now, call->budget));
   }
   const bool metadata_only = call->format.kind == OutputFormat::Kind::kMetadata;
   // Items of built-in kinds do not repeat what the list says of them; those of custom kinds do.
@@ -266,7 +269,9 @@ absl::Status Reader::BeginWatch(Call& call) {
                  .ends = clock_.Steady() + lasts},
       call.responder->Stream(call.Head(200)));
   if (from_state) {
-    for (const kv::KeyValue& kv : page->kvs) session->SendInitial(kv.value, kv.mod_revision);
+    for (const kv::KeyValue& kv : page->kvs) {
+      if (!session->SendInitial(kv.value, kv.mod_revision)) break;
+    }
     if (send_initial) session->SendBookmark(from, true);
   }
   hub_.Subscribe(terms.prefix, from, std::move(session));

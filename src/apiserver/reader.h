@@ -53,7 +53,8 @@ class Reader {
   Executor* slow_;
 };
 
-// An object as the client wants it: whole, its metadata alone, or as a row of a table.
+// An object as the client wants it: whole, its metadata alone, or as a row of a table. What is left of the
+// call's budget pays for each object that it shows, as the objects of a watch leave the server one by one.
 ObjectRenderer RendererFor(const Call& call, const Clock& clock);
 
 }  // namespace trainyard::apiserver

@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(ApiServerOptions opt
   if (given.threads) {
     server->retries_ = std::make_unique<Executor>();
     server->slow_ = std::make_unique<Executor>();
+    server->large_ = std::make_unique<Executor>();
   }
   TY_ASSIGN_OR_RETURN(server->hub_,
                       WatchHub::Start({.store = given.store, .clock = given.clock, .thread = given.threads}));
@@ -47,6 +48,8 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(ApiServerOptions opt
                       .clock = given.clock,
                       .ids = &server->ids_,
                       .retries = server->retries_.get(),
+                      .large = server->large_.get(),
+                      .most_events = given.most_events,
                       .definitions_changed = [raw = server.get()] {
                         if (const absl::Status loaded = raw->LoadDefinitions(); !loaded.ok()) {
                           log::Error("cannot read the custom resource definitions", {{"error", loaded}});
@@ -63,6 +66,7 @@ ApiServer::~ApiServer() {
   compactor_.reset();
   slow_.reset();
   retries_.reset();
+  large_.reset();
   hub_.reset();
 }
 
@@ -155,6 +159,12 @@ void ApiServer::Metrics(const CallPtr& call) {
 }
 
 void ApiServer::Dispatch(const CallPtr& call) {
+  call->large = large_ != nullptr && call->in.request.body.size() > kLargeBytes;
+  if (!call->large) return DispatchNow(call);
+  large_->Post([this, call] { DispatchNow(call); });
+}
+
+void ApiServer::DispatchNow(const CallPtr& call) {
   const RequestInfo& info = call->info;
   if (const absl::Status wrong = CheckParameters(call->query()); !wrong.ok()) return call->Fail(wrong);
   const bool needs_namespace = call->resource->namespaced && info.ns.empty() && info.verb != Verb::kList &&

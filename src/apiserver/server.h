@@ -42,6 +42,7 @@ struct ApiServerOptions {
   // simulation.
   bool threads = true;
   absl::Duration keep_history = absl::Minutes(5);  // how far back a watch can begin
+  std::size_t most_events = Writer::Options().most_events;
 };
 
 class ApiServer {
@@ -65,6 +66,7 @@ class ApiServer {
   absl::Status LoadDefinitions();
   absl::Status MakeSystemNamespaces();
   void Dispatch(const CallPtr& call);
+  void DispatchNow(const CallPtr& call);
   void Read(const CallPtr& call);
   void Write(const CallPtr& call);
   bool HandleElsewhere(const CallPtr& call, const std::shared_ptr<const ResourceTable>& table);
@@ -85,7 +87,8 @@ class ApiServer {
   std::atomic<std::size_t> proxied_ = 0;  // requests
 
   std::unique_ptr<Executor> retries_;
-  std::unique_ptr<Executor> slow_;
+  std::unique_ptr<Executor> slow_;   // lists
+  std::unique_ptr<Executor> large_;  // changes of large objects
   std::unique_ptr<WatchHub> hub_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<Writer> writer_;

@@ -8,12 +8,8 @@
 namespace trainyard::apiserver {
 namespace {
 
-// What the cells of one row may add up to, printed: each column may show the whole object, and a table has up
-// to a hundred of them.
-constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
-
 // A cell of a custom resource's column: what its path leads to, as the column's type shows it.
-Document CustomCell(const PrinterColumn& column, const Document& object, absl::Time now) {
+Document CustomCell(const PrinterColumn& column, const Document& object, absl::Time now, Budget& budget) {
   const auto path = JsonPath::Parse(column.json_path);
   if (!path.ok()) return Document();
   const Document* found = path->FindFirst(object);
@@ -27,27 +23,18 @@ Document CustomCell(const PrinterColumn& column, const Document& object, absl::T
     const auto time = kube::ParseTime(Text(*found));
     return time.ok() ? Document(kube::PrintAge(now - *time)) : Document("<invalid>");
   }
-  if (EstimateSize(*found, kMostRowBytes) > kMostRowBytes) return Document("<too large>");
+  if (!budget.Take(*found)) return Document("<too large>");
   return found->is_string() ? *found : Document(PrintJson(*found));
 }
 
-// Replaces what no longer fits, and takes what does off `left`.
-Document Bounded(Document cell, std::size_t& left) {
-  const std::size_t size = cell.is_string() ? cell.get_string().size() : 0;
-  if (size > left) return Document("<too large>");
-  left -= size;
-  return cell;
-}
-
-Array CustomCells(const ServedVersion& version, const Document& object, absl::Time now) {
+Array CustomCells(const ServedVersion& version, const Document& object, absl::Time now, Budget& budget) {
   Array cells{StringAt(object, {"metadata", "name"})};
   if (version.columns.empty()) {
     cells.emplace_back(PrintAgeOf(object, now));
     return cells;
   }
-  std::size_t left = kMostRowBytes;
   for (const PrinterColumn& column : version.columns)
-    cells.push_back(Bounded(CustomCell(column, object, now), left));
+    cells.push_back(CustomCell(column, object, now, budget));
   return cells;
 }
 
@@ -95,15 +82,15 @@ std::vector<Column> ColumnsOf(const ResourceInfo& resource, const ServedVersion&
 }
 
 Array CellsOf(const ResourceInfo& resource, const ServedVersion& version, const Document& object,
-              absl::Time now) {
-  if (resource.custom) return CustomCells(version, object, now);
+              absl::Time now, Budget& budget) {
+  if (resource.custom) return CustomCells(version, object, now, budget);
   if (const Printer* printer = FindPrinter(resource.kind)) return printer->cells(object, now);
   return {StringAt(object, {"metadata", "name"}), PrintAgeOf(object, now)};
 }
 
 std::string TableText(const ResourceInfo& resource, const ServedVersion& version,
                       const std::vector<Document>& objects, std::string_view list_metadata,
-                      const OutputFormat& format, absl::Time now) {
+                      const OutputFormat& format, absl::Time now, Budget& budget) {
   std::string text = StrCat(R"({"kind":"Table","apiVersion":"meta.k8s.io/)", format.version,
                             R"(","metadata":)", list_metadata, R"(,"columnDefinitions":)",
                             ColumnsText(ColumnsOf(resource, version)), R"(,"rows":[)");
@@ -111,17 +98,17 @@ std::string TableText(const ResourceInfo& resource, const ServedVersion& version
   for (const Document& object : objects) {
     if (!first) text += ',';
     first = false;
-    AppendJson(text, Row(CellsOf(resource, version, object, now), object, format));
+    AppendJson(text, Row(CellsOf(resource, version, object, now, budget), object, format));
   }
   text += "]}";
   return text;
 }
 
 std::string OneRowTable(const ResourceInfo& resource, const ServedVersion& version, const Document& object,
-                        const OutputFormat& format, absl::Time now) {
+                        const OutputFormat& format, absl::Time now, Budget& budget) {
   const std::string metadata =
       StrCat(R"({"resourceVersion":")", StringAt(object, {"metadata", "resourceVersion"}), "\"}");
-  return TableText(resource, version, {object}, metadata, format, now);
+  return TableText(resource, version, {object}, metadata, format, now, budget);
 }
 
 Document PartialMetadata(const Document& object, std::string_view version) {

@@ -22,16 +22,17 @@ struct Column {
 
 // The columns of a resource, and the cells of one object in them.
 std::vector<Column> ColumnsOf(const ResourceInfo& resource, const ServedVersion& version);
+// The budget pays for what the columns of a custom resource show, as each may show the whole object.
 Array CellsOf(const ResourceInfo& resource, const ServedVersion& version, const Document& object,
-              absl::Time now);
+              absl::Time now, Budget& budget);
 
 // A whole Table; `list_metadata` is the list's as JSON text.
 std::string TableText(const ResourceInfo& resource, const ServedVersion& version,
                       const std::vector<Document>& objects, std::string_view list_metadata,
-                      const OutputFormat& format, absl::Time now);
+                      const OutputFormat& format, absl::Time now, Budget& budget);
 // One object of a watch or a get.
 std::string OneRowTable(const ResourceInfo& resource, const ServedVersion& version, const Document& object,
-                        const OutputFormat& format, absl::Time now);
+                        const OutputFormat& format, absl::Time now, Budget& budget);
 
 // The object's metadata alone.
 Document PartialMetadata(const Document& object, std::string_view version);

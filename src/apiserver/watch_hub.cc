@@ -132,6 +132,7 @@ void WatchHub::ReadStore() {
       ring_.push_back(event);
       revision_ = event->revision();
       Deliver(event);
+      event->Forget();
     }
     revision_ = std::max(revision_, batch->revision);
     while (ring_.size() > options_.ring_events || (ring_bytes_ > options_.ring_bytes && ring_.size() > 1)) {
@@ -185,7 +186,9 @@ bool WatchHub::TellFromRing(Subscription& subscription) {
     return old->revision() <= subscription.told;
   });
   for (; event != ring_.end(); ++event) {
-    if (!Tell(subscription, *event)) return false;
+    const bool goes_on = Tell(subscription, *event);
+    (*event)->Forget();
+    if (!goes_on) return false;
   }
   subscription.told = std::max(subscription.told, revision_);
   return true;

@@ -47,9 +47,12 @@ class ObjectEvent {
   const ObjectLabels& labels() const;
   const ObjectLabels& previous_labels() const;
 
-  // What `render` gives, made once for each tag. Only on the hub's thread.
+  // What `render` gives, made once for each tag until Forget(). Only on the hub's thread.
   std::shared_ptr<const std::string> Rendered(std::string_view tag,
                                               const std::function<std::string()>& render) const;
+  // Drops what was rendered: the ring's bound counts what is stored alone, which a table may show many times
+  // over.
+  void Forget() const { rendered_.clear(); }
 
  private:
   const kv::WatchEvent event_;

@@ -108,6 +108,42 @@ TEST_F(WatchHubTest, KeepsNamespacesApart) {
   EXPECT_EQ(mine->heard, std::vector<std::string>{"+b"});
 }
 
+TEST_F(WatchHubTest, RendersOnceForAllAndKeepsNothingOfItInTheRing) {
+  class Reader final : public WatchSubscriber {
+   public:
+    explicit Reader(std::vector<std::weak_ptr<const std::string>>& rendered) : rendered_(rendered) {}
+    bool OnEvent(const ObjectEventPtr& event) override {
+      rendered_.push_back(held_ = event->Rendered("table", [] { return std::string(1'000'000, 'x'); }));
+      return true;
+    }
+    bool OnProgress(kv::Revision, SteadyTime) override { return true; }
+    void OnEnd(const absl::Status&) override {}
+    void LetGo() { held_.reset(); }
+
+   private:
+    std::vector<std::weak_ptr<const std::string>>& rendered_;
+    std::shared_ptr<const std::string> held_;
+  };
+  std::vector<std::weak_ptr<const std::string>> rendered;
+  const kv::Revision from = Put("a");
+  const auto read = [&](kv::Revision since) {
+    auto reader = std::make_shared<Reader>(rendered);
+    hub_->Subscribe("registry/core/pods/", since, reader);
+    hub_->Pump();
+    return reader;
+  };
+  const auto first = read(from);
+  const auto second = read(from);
+  Put("b");
+  hub_->Pump();
+  ASSERT_EQ(rendered.size(), 2U);
+  EXPECT_EQ(rendered[0].lock(), rendered[1].lock());
+  const auto late = read(from);
+  ASSERT_EQ(rendered.size(), 3U);
+  for (const auto& reader : {first, second, late}) reader->LetGo();
+  for (const auto& text : rendered) EXPECT_TRUE(text.expired());
+}
+
 TEST_F(WatchHubTest, ForgetsWhoWantsNoMore) {
   const kv::Revision from = Put("a");
   const auto listener = Listen("registry/core/pods/", from);

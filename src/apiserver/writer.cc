@@ -1,10 +1,13 @@
 #include "apiserver/writer.h"
 
+#include <algorithm>
+
 #include "apiserver/errors.h"
 #include "apiserver/patch/patch.h"
 #include "apiserver/reader.h"
 #include "apiserver/stored_object.h"
 #include "apiserver/strategy.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -13,6 +16,7 @@ namespace {
 
 constexpr int kMaxAttempts = 100;  // of a change that keeps meeting others
 constexpr int kNameSuffix = 5;
+constexpr std::size_t kEventLeases = 8;
 constexpr std::uint32_t kAddressAttempts = 1U << 16;
 
 FieldValidation ParseFieldValidation(const Query& query) {
@@ -96,11 +100,11 @@ kube::ApiError ManagerMissing() {
                       .message = "Required value: is required for apply patch"}}};
 }
 
-absl::StatusOr<Document> Patched(const Call& call, PatchKind kind, Document live, const Document& patch,
+absl::StatusOr<Document> Patched(Call& call, PatchKind kind, Document live, const Document& patch,
                                  const WriteContext& context) {
   switch (kind) {
     case PatchKind::kJson:
-      return ApplyJsonPatch(std::move(live), patch);
+      return ApplyJsonPatch(std::move(live), patch, call.budget);
     case PatchKind::kMerge:
       ApplyMergePatch(live, patch);
       return live;
@@ -113,7 +117,7 @@ absl::StatusOr<Document> Patched(const Call& call, PatchKind kind, Document live
                               .api_version = call.ApiVersion(),
                               .subresource = call.info.subresource,
                               .time = context.now},
-                             call.query().Flag("force"));
+                             call.query().Flag("force"), call.budget);
   }
   return absl::InternalError("no kind of patch");
 }
@@ -122,12 +126,13 @@ absl::Status Missing(const Call& call) { return kube::ToStatus(NotFound(*call.re
 
 }  // namespace
 
-WriteContext Writer::Context(const Call& call) const {
+WriteContext Writer::Context(Call& call) const {
   return {.resource = *call.resource,
           .version = *call.version,
           .now = options_.clock->Now(),
           .manager = ManagerName(call),
-          .validation = ParseFieldValidation(call.query())};
+          .validation = ParseFieldValidation(call.query()),
+          .budget = call.budget};
 }
 
 absl::Status Writer::CheckNamespace(const Call& call) const {
@@ -307,11 +312,16 @@ void Writer::Change(const CallPtr& call, const Modify& modify, const Answer& ans
     if (!found.ok()) return call->Fail(FromStore(found.status()));
     live = std::move(found->kv);
   }
+  if (live && live->value.size() > kLargeBytes && options_.large != nullptr && !call->large) {
+    call->large = true;
+    return options_.large->Post([this, call, modify, answer] { Change(call, modify, answer); });
+  }
   if (live) {
     auto decoded = DecodeStored(call->ApiVersion(), call->resource->kind, live->value, live->mod_revision);
     if (!decoded.ok()) return call->Fail(decoded.status());
     document = *std::move(decoded);
   }
+  call->budget = Budget();
   auto made = modify(*call, document);
   if (!made.ok()) return call->Fail(made.status());
   const std::string final_key = StoreKey(call->info.group, call->info.plural, call->info.ns, call->info.name);
@@ -340,8 +350,9 @@ void Writer::Change(const CallPtr& call, const Modify& modify, const Answer& ans
                                            .message = "the object is being changed too often; try again",
                                            .retry_after = absl::Seconds(1)});
         }
-        if (options_.retries == nullptr) return Change(call, modify, answer);
-        options_.retries->Post([this, call, modify, answer] { Change(call, modify, answer); });
+        Executor* const again = call->large ? options_.large : options_.retries;
+        if (again == nullptr) return Change(call, modify, answer);
+        again->Post([this, call, modify, answer] { Change(call, modify, answer); });
       });
 }
 
@@ -377,19 +388,36 @@ absl::StatusOr<kv::TxnRequest> Writer::Transaction(const Call& call, const std::
 }
 
 // Events share leases: one that ends an hour after the last event under it was written, at most ten minutes
-// more.
+// more. Pods that come and go by the second write more events than anybody reads, so a lease takes a part of
+// those that may be there, and the oldest lease ends when there are too many.
 absl::StatusOr<kv::LeaseId> Writer::EventLease() {
   const SteadyTime now = options_.clock->Steady();
+  const std::size_t most = std::max<std::size_t>(1, options_.most_events / kEventLeases);
   {
-    MutexLock lock(mu_);
-    if (event_lease_ != kv::kNoLease && now < event_lease_until_) return event_lease_;
+    const MutexLock lock(mu_);
+    if (!event_leases_.empty()) {
+      SharedLease& newest = event_leases_.back();
+      if (now < newest.until && newest.events < most) {
+        ++newest.events;
+        return newest.id;
+      }
+    }
   }
   const absl::Duration shared = options_.event_life / 6;
   TY_ASSIGN_OR_RETURN(const kv::Lease lease, options_.store->GrantLease(options_.event_life + shared));
-  MutexLock lock(mu_);
-  event_lease_ = lease.id;
-  event_lease_until_ = now + shared;
-  return event_lease_;
+  std::vector<kv::LeaseId> excess;
+  {
+    const MutexLock lock(mu_);
+    event_leases_.push_back({.id = lease.id, .until = now + shared, .events = 1});
+    for (; event_leases_.size() > kEventLeases; event_leases_.pop_front())
+      excess.push_back(event_leases_.front().id);
+  }
+  for (const kv::LeaseId id : excess) {
+    // One that has ended by itself took its events with it.
+    if (const absl::Status ended = options_.store->RevokeLease(id); !ended.ok() && !absl::IsNotFound(ended))
+      log::Warn("cannot delete old events", {{"error", ended}});
+  }
+  return lease.id;
 }
 
 }  // namespace trainyard::apiserver

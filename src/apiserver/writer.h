@@ -6,6 +6,7 @@
 //     └──── somebody was first ──┘
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,7 +39,9 @@ class Writer {
     Clock* clock = &Clock::System();
     IdSource* ids = nullptr;
     Executor* retries = nullptr;  // where a change is decided anew; null: at once
+    Executor* large = nullptr;    // where a change of a large object is decided; null: at once
     absl::Duration event_life = absl::Hours(1);
+    std::size_t most_events = 16'000;  // about as many; of more the oldest go before their time
     // A CustomResourceDefinition has changed; called before the change is answered.
     std::function<void()> definitions_changed = [] {};
   };
@@ -58,20 +61,25 @@ class Writer {
   void Change(const CallPtr& call, const Modify& modify, const Answer& answer);
 
  private:
-  WriteContext Context(const Call& call) const;
+  WriteContext Context(Call& call) const;
   absl::StatusOr<Modification> MakeNew(Call& call, Document body, const WriteContext& context);
   absl::Status AssignAddress(const Call& call, Document& service) const;
   absl::Status CheckNamespace(const Call& call) const;
   absl::StatusOr<kv::TxnRequest> Transaction(const Call& call, const std::string& key,
                                              const std::optional<kv::KeyValue>& live,
                                              const Modification& made, const std::string& stored);
+  // The lease of an event that is written now.
   absl::StatusOr<kv::LeaseId> EventLease();
   void DeleteOn(const CallPtr& call, const DeleteTerms& terms, Answer answer);
 
   const Options options_;
   Mutex mu_;
-  kv::LeaseId event_lease_ TY_GUARDED_BY(mu_) = kv::kNoLease;
-  SteadyTime event_lease_until_ TY_GUARDED_BY(mu_);
+  struct SharedLease {
+    kv::LeaseId id = kv::kNoLease;
+    SteadyTime until;  // for new events
+    std::size_t events = 0;
+  };
+  std::deque<SharedLease> event_leases_ TY_GUARDED_BY(mu_);  // of this server, the newest last
 };
 
 }  // namespace trainyard::apiserver

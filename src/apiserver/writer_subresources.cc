@@ -111,7 +111,7 @@ void Writer::ChangeScale(const CallPtr& call) {
         if (!live) return kube::ToStatus(NotFound(*c.resource, c.info.name));
         Document scale = patches ? ScaleOf(paths, *live) : body;
         if (json_patch) {
-          TY_ASSIGN_OR_RETURN(scale, ApplyJsonPatch(std::move(scale), body));
+          TY_ASSIGN_OR_RETURN(scale, ApplyJsonPatch(std::move(scale), body, c.budget));
         } else if (patches) {
           ApplyMergePatch(scale, body);
         }

@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -26,6 +28,22 @@ ConnectionTable::Id IdOf(const MHD_Connection* connection) {
   return reinterpret_cast<ConnectionTable::Id>(connection);
 }
 
+// As the library does it, but for %00, which stays as it is: what follows a NUL in a C string is not seen.
+std::size_t Unescape(void* /*self*/, MHD_Connection* /*connection*/, char* text) {
+  const std::string_view from(text);
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    unsigned char decoded = 0;
+    const char* const begin = from.data() + i + 1;
+    const bool escape = from[i] == '%' && i + 2 < from.size() &&
+                        std::from_chars(begin, begin + 2, decoded, 16).ptr == begin + 2 && decoded != 0;
+    text[size++] = escape ? static_cast<char>(decoded) : from[i];
+    if (escape) i += 2;
+  }
+  text[size] = '\0';
+  return size;
+}
+
 }  // namespace
 
 HttpLoop::HttpLoop() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -41,11 +59,11 @@ absl::Status HttpLoop::Start(Fd listener, const HttpLoopOptions& options) {
   const auto most = static_cast<unsigned>(2 * options_.limits.most + kAcceptsPerRound);
   const auto timeout =
       static_cast<unsigned>(absl::ToInt64Seconds(absl::Ceil(options.write_timeout, absl::Seconds(1))));
-  daemon_ =
-      MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr,
-                       nullptr, options.on_request, options.self, MHD_OPTION_NOTIFY_COMPLETED, &OnCompleted,
-                       this, MHD_OPTION_NOTIFY_CONNECTION, &OnConnection, this, MHD_OPTION_CONNECTION_LIMIT,
-                       most, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_END);
+  daemon_ = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr,
+                             nullptr, options.on_request, options.self, MHD_OPTION_NOTIFY_COMPLETED,
+                             &OnCompleted, this, MHD_OPTION_NOTIFY_CONNECTION, &OnConnection, this,
+                             MHD_OPTION_CONNECTION_LIMIT, most, MHD_OPTION_CONNECTION_TIMEOUT, timeout,
+                             MHD_OPTION_UNESCAPE_CALLBACK, &Unescape, nullptr, MHD_OPTION_END);
   if (daemon_ == nullptr) return absl::UnavailableError("cannot start an HTTP server");
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();

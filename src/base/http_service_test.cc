@@ -128,6 +128,17 @@ TEST(HttpService, RefusesByTheHeadAndKeepsNothingOfTheBody) {
   EXPECT_THAT(ReadToEnd(socket), StartsWith("HTTP/1.1 401 "));
 }
 
+TEST(HttpService, DoesNotEndAPathAtANul) {
+  const auto service = Serve();
+  const auto asked = [&](std::string_view path) {
+    return Ask(*service, StrCat("GET ", path, " HTTP/1.1\r\nAuthorization: yes"));
+  };
+  EXPECT_THAT(asked("/a%20b%2Fc"), HasSubstr("/a b/c 0"));
+  EXPECT_THAT(asked("/x%00y"), HasSubstr("/x%00y 0"));
+  EXPECT_THAT(asked("/x%zz%4"), HasSubstr("/x%zz%4 0"));
+  EXPECT_THAT(Ask(*service, "GET /public%00 HTTP/1.1"), StartsWith("HTTP/1.1 401"));
+}
+
 TEST(HttpService, RefusesABodyThatIsTooLong) {
   const auto service = Serve();
   const Fd socket = Connect(*service);

@@ -24,6 +24,13 @@ void MemberFlags::Declare(Flags& flags, const std::string& index, const std::str
 
 absl::Status MemberFlags::Check() const {
   if (master_.empty()) return UsageError("--master is missing: say where the master is, as HOST:PORT");
+  const std::size_t colon = master_.rfind(':');
+  const auto port = colon == std::string::npos
+                        ? std::nullopt
+                        : ParseNumber<std::uint16_t>(std::string_view(master_).substr(colon + 1));
+  if (!port || *port == 0 || colon == 0)
+    return UsageError(StrCat("--master: '", trainyard::Shortened(Escaped(master_), 64),
+                             "' is not an address: write HOST:PORT"));
   if (index_ && (*index_ < 0 || *index_ > INT32_MAX))
     return UsageError(StrCat(index_flag_, " must not be below 0"));
   return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "dashboard/pages.h"
 #include "embedded/web.h"
 #include "kube/error.h"
+#include "kube/names.h"
 #include "view/reader.h"
 #include "view/usage.h"
 
@@ -184,6 +185,11 @@ class Served final : public Dashboard {
     if (!kind) return Refuse(404, "there is no such kind of job");
     const std::string ns = ArgumentOf(request, "namespace");
     const std::string name = ArgumentOf(request, "name");
+    for (const std::string_view wrong :
+         {kube::FindDns1123LabelProblem(ns), kube::FindDns1123SubdomainProblem(name)}) {
+      if (!wrong.empty())
+        return Refuse(400, StrCat("a job is asked for by namespace and name; each ", wrong));
+    }
     auto job = view::FindJob(api_, ns, {.kind = kind, .name = name});
     if (absl::IsNotFound(job.status())) return Refuse(404, Message(job.status()));
     if (!job.ok()) return Refuse(503, Message(job.status()));

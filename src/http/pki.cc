@@ -2,8 +2,7 @@
 
 #include <memory>
 
-#include <openssl/rand.h>
-
+#include "base/access.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "http/openssl.h"
@@ -67,11 +66,13 @@ absl::Status SetExtensions(X509* certificate, const Issue& issue, X509* issuer) 
 }
 
 absl::Status SetSerialAndTimes(X509* certificate, const Issue& issue) {
-  unsigned char random[16];
-  if (RAND_bytes(random, sizeof random) != 1) return OpensslError("no random numbers for a serial");
-  random[0] &= 0x7f;  // positive
-  random[0] |= 0x40;  // and of a fixed length
-  std::unique_ptr<BIGNUM, Freed<&BN_free>> number(BN_bin2bn(random, sizeof random, nullptr));
+  constexpr std::size_t kDigits = 32;
+  TY_ASSIGN_OR_RETURN(std::string random, NewToken());
+  random.resize(kDigits);
+  random[0] = '4';  // positive, and of a fixed length
+  BIGNUM* parsed = nullptr;
+  BN_hex2bn(&parsed, random.c_str());
+  const std::unique_ptr<BIGNUM, Freed<&BN_free>> number(parsed);
   if (number == nullptr || BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr ||
       ASN1_TIME_set(X509_getm_notBefore(certificate), absl::ToTimeT(issue.now - kSkew)) == nullptr ||
       ASN1_TIME_set(X509_getm_notAfter(certificate), absl::ToTimeT(issue.now + issue.life)) == nullptr) {

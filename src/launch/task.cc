@@ -243,8 +243,8 @@ std::optional<MemberId> ParseMember(std::string_view text) {
 absl::Status Validate(const TaskSpec& spec) {
   if (const std::string_view problem = kube::FindDns1123LabelProblem(spec.name);
       !problem.empty() || spec.name.size() > kMostName)
-    return Bad("--task: '", Shortened(Escaped(spec.name), 64), "' cannot be a task's name: use up to ",
-               kMostName, " small letters, digits and '-'");
+    return Bad("'", Shortened(Escaped(spec.name), 64), "' cannot be a task's name: use up to ", kMostName,
+               " small letters, digits and '-'");
   TY_RETURN_IF_ERROR(ValidateStrategy(spec));
   TY_RETURN_IF_ERROR(ValidateWorkers(spec));
   if (spec.script.empty() && spec.command.empty()) return Bad("there is nothing to run: give --script");

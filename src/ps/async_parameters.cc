@@ -4,6 +4,7 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -68,11 +69,17 @@ class AsyncParameters final : public Parameters {
                           box->inbox.Expect(part, piece.update->type, box->value));
       if (verdict == Inbox::Verdict::kRepeat) return absl::OkStatus();
     }
-    TY_RETURN_IF_ERROR(Inbox::Copy(part, box->value));
+    // Until the gradient has been applied, no other takes its place.
+    const absl::Cleanup release = [&] {
+      const MutexLock lock(mu_);
+      box->inbox.Release();
+    };
+    const absl::Status copied = Inbox::Copy(part, box->value);
     bool moves_on = false;
     {
       const MutexLock lock(mu_);
-      box->inbox.Arrived(part);
+      box->inbox.Arrived(part, copied.ok());
+      TY_RETURN_IF_ERROR(copied);
       if (!box->inbox.Whole(part.step) || box->Has(part)) return absl::OkStatus();
       box->applied = part.step;
       box->attempt = AttemptOf(part.caller);

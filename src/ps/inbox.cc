@@ -38,22 +38,28 @@ absl::StatusOr<Inbox::Verdict> Inbox::Expect(const GradientPart& part, const gra
   if (AttemptOf(part.caller) < attempt_)
     return absl::AbortedError(StrCat("a later ", part.caller.sender(), " has sent ", name));
   if (!Has(part)) {
+    if (users_ > 0) return absl::UnavailableError(StrCat("gradient ", name, " of before is in use"));
     absl::Status made = MakeRoom(part.part.tensor(), type, value);
     if (!made.ok()) return Annotate(made, StrCat("gradient ", name));
     step_ = part.step;
     attempt_ = AttemptOf(part.caller);
-    here_.assign(PartsOf(BytesOf(value)), false);
-    missing_ = here_.size();
+    parts_.assign(PartsOf(BytesOf(value)), State::kMissing);
+    missing_ = parts_.size();
   }
   const std::size_t bytes = BytesOf(value);
   const std::int64_t offset = part.part.offset();
   const std::size_t number = PartNumber(part);
-  if (offset < 0 || offset % kFrameBytes != 0 || number >= here_.size() ||
+  if (offset < 0 || offset % kFrameBytes != 0 || number >= parts_.size() ||
       part.part.length() != std::min(kFrameBytes, static_cast<std::int64_t>(bytes) - offset)) {
     return absl::InvalidArgumentError(StrCat("gradient ", name, ": ", part.part.length(), " bytes from ",
                                              offset, " on are no part of ", bytes));
   }
-  return here_[number] ? Verdict::kRepeat : Verdict::kWanted;
+  if (parts_[number] == State::kHere) return Verdict::kRepeat;
+  if (parts_[number] == State::kComing)
+    return absl::UnavailableError(StrCat("gradient ", name, ": the part from ", offset, " on is coming"));
+  parts_[number] = State::kComing;
+  ++users_;
+  return Verdict::kWanted;
 }
 
 absl::Status Inbox::Copy(const GradientPart& part, graph::Value& value) {
@@ -61,12 +67,9 @@ absl::Status Inbox::Copy(const GradientPart& part, graph::Value& value) {
                  static_cast<std::size_t>(part.part.offset()), value);
 }
 
-void Inbox::Arrived(const GradientPart& part) {
-  const std::size_t number = PartNumber(part);
-  // The gradient may have been begun anew while the part was copied.
-  if (!Has(part) || number >= here_.size() || here_[number]) return;
-  here_[number] = true;
-  --missing_;
+void Inbox::Arrived(const GradientPart& part, bool copied) {
+  parts_[PartNumber(part)] = copied ? State::kHere : State::kMissing;
+  if (copied) --missing_;
 }
 
 }  // namespace trainyard::ps

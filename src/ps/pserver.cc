@@ -54,6 +54,12 @@ absl::Status GraphPserver::Begin() {
   if (index_ < 0) return absl::InvalidArgumentError(StrCat("\"", options_.graph, "\" names no pserver"));
   TY_ASSIGN_OR_RETURN(incarnation_, NextIncarnation(store_, options_.keys, options_.graph));
   TY_ASSIGN_OR_RETURN(const JobMeta meta, BeginAnew());
+  // A job that was completed since this pserver died needs it no more. To begin with the state that the job
+  // went back to once would forget the checkpoints above it, the last one too.
+  if (meta.state == JobState::kComplete) {
+    End(absl::OkStatus());
+    return absl::OkStatus();
+  }
   mode_ = meta.mode;
   generation_ = meta.generation;
   newest_generation_ = meta.generation;
@@ -115,7 +121,7 @@ void GraphPserver::End(const absl::Status& status) {
 
 std::int64_t GraphPserver::step() const {
   const std::shared_lock<std::shared_mutex> together(calls_mu_);
-  return parameters_->step();
+  return parameters_ == nullptr ? 0 : parameters_->step();
 }
 
 void GraphPserver::OnPod(const std::string& name, const std::optional<GraphPod>& pod) {

@@ -71,7 +71,8 @@ class SyncParameters final : public Parameters {
     // Outside the lock, so that gradients of several trainers come in at once.
     absl::Status copied = Inbox::Copy(part, slot->variable->value);
     const MutexLock lock(mu_);
-    if (copied.ok()) slot->inbox.Arrived(part);
+    slot->inbox.Arrived(part, copied.ok());
+    slot->inbox.Release();
     if (--copying_ == 0) changed_.SignalAll();
     return copied;
   }

@@ -125,6 +125,28 @@ TEST(Training, PutsOutEachRecordThatCountsOnceThoughTrainersDieUnheard) {
   }
 }
 
+TEST(Training, APserverThatComesBackToACompleteJobKeepsItsLastCheckpoint) {
+  const Folder folder;
+  const Programs programs = Net(WriteCsv(folder), 10, {.update = graph::Sgd(), .rate = 0.05});
+  TestJob job(programs, {.trainers = 1, .passes = 3, .pservers = 2, .min_block_elements = 8});
+  job.StartAll();
+  job.WaitForStep(15);
+  job.StopPserver(1);
+  job.StartPserver(1);  // the job goes back to a checkpoint, and remembers to which
+  job.Finish();
+  ASSERT_TRUE(job.Meta().rolled_back_to);
+  ASSERT_LT(*job.Meta().rolled_back_to, job.Meta().steps);
+  for (int i = 0; i < 2; ++i) {
+    job.StartPserver(i);
+    job.AwaitPserver(i);
+  }
+  const auto pointers = GetCheckpoints(job.store(), job.keys(), PserverIds(2));
+  ASSERT_TRUE(pointers.ok());
+  for (const GraphCheckpoints& checkpoints : *pointers)
+    EXPECT_EQ(checkpoints.kept.back().step, job.Meta().steps);
+  EXPECT_EQ(ChooseStepToSave(job.Meta(), *pointers, std::nullopt).value_or(-1), job.Meta().steps);
+}
+
 TEST(Training, WithoutStepsConverges) {
   const Folder folder;
   const Programs programs = Net(WriteCsv(folder), 10, {.update = graph::Sgd(), .rate = 0.05});

@@ -81,7 +81,7 @@ TEST(ParseJob, ShowsWhatTheMasterOfAnElasticJobReports) {
   EXPECT_EQ(job.wanted, 4);
   EXPECT_EQ(job.restarts, 1);
   EXPECT_THAT(job.progress, testing::Contains(testing::Pair("accuracy", "0.9000")));
-  EXPECT_EQ(ElasticJob("Creating", R"({"phase":"Training","waiting":"room"})").state, "Creating");
+  EXPECT_EQ(ElasticJob("Restarting", R"({"phase":"Training"})").state, "Restarting");
   EXPECT_EQ(ElasticJob("Creating", R"({"phase":"Training","waiting":"room"})").message, "room");
 }
 

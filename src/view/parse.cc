@@ -94,8 +94,9 @@ void ParseCustom(Job& job) {
 void ParseProgress(const Document& progress, Job& job) {
   job.told = progress;
   const std::string_view phase = StringAt(progress, {"phase"});
-  // While it runs, what it does says more than that it runs.
-  if (job.state == "Running" || job.succeeded) job.state = phase;
+  // What it does says more than how its pods are, unless the operator restarts or ends it.
+  if (job.succeeded || job.state == "Pending" || job.state == "Creating" || job.state == "Running")
+    job.state = phase;
   if (const std::string_view reason = StringAt(progress, {"reason"}); !reason.empty()) {
     job.message = reason;
   } else if (!job.over && !StringAt(progress, {"waiting"}).empty()) {

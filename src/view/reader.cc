@@ -22,15 +22,17 @@ std::string ObjectName(const KindFacts& facts, std::string_view job) {
   return StrCat(job, facts.object_suffix);
 }
 
-// Which kind an object of the kind's resource really is: a label marks those that are another one.
+// Which kind an object of the kind's resource really is: some are marked by a label, the others are plain.
 Kind ActualKind(Kind kind, const Document& object) {
+  Kind plain = kind;
   for (const Kind other : kKinds) {
     const KindFacts& facts = FactsOf(other);
-    if (facts.resource == FactsOf(kind).resource && !facts.object_selector.empty() &&
-        Find(object, {"metadata", "labels", facts.object_selector}) != nullptr)
-      return other;
+    if (!(facts.resource == FactsOf(kind).resource)) continue;
+    const bool marked = !facts.object_selector.empty() && facts.object_selector.front() != '!';
+    if (!marked) plain = other;
+    if (marked && Find(object, {"metadata", "labels", facts.object_selector}) != nullptr) return other;
   }
-  return kind;
+  return plain;
 }
 
 absl::Status ListKind(kube::Api& api, const JobFilter& filter, Kind kind, std::vector<Job>& jobs) {

@@ -93,7 +93,7 @@ def bad_jobs():
 
 
 # What the schema of the kind excludes, so that no operator sees it.
-REFUSED = {"negative", "too-many", "negative-limit", "negative-least", "negative-most", "odd-restart", "odd-scope", "odd-size", "odd-fail",
+REFUSED = {"no-spec", "no-types", "negative", "too-many", "negative-limit", "negative-least", "negative-most", "odd-restart", "odd-scope", "odd-size", "odd-fail",
            "odd-complete", "odd-job-fail", "odd-job-complete", "odd-clean", "negative-time"}
 
 

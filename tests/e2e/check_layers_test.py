@@ -62,6 +62,14 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("secrets come from NewToken()", done.stderr)
         done = self.check("launch/b.cc", "#include <sys/random.h>\n")
         self.assertIn("sys/random.h may be included only in base/access.cc", done.stderr)
+        for way in ("std::random_device chance;", "RAND_bytes(b, 8);", "RAND_priv_bytes(b, 8);", "arc4random_buf(b, 8);",
+                    "getentropy(b, 8);", 'open("/dev/urandom");', 'open("/dev/random");'):
+            done = self.check("base/access.cc", way + "\n")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"base/access.cc: chance and secrets come from .*, not from \S+")
+        shutil.rmtree(self.root / "src")
+        done = self.check("base/access.cc", "#include <sys/random.h>\n::getrandom(b, 8, 0);\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_refuses_a_folder_without_a_line(self):
         done = self.check("util/a.cc", "")

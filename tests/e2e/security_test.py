@@ -256,6 +256,62 @@ class Bodies(WireCase):
         self.refused(400, "BadRequest", self.wire.ask("GET", pods + "/quiet/log?container=..%2F..%2Fpki%2Fca.key"))
 
 
+class Expansions(WireCase):
+    """What takes more memory than it sends: however it is asked for, the server stays small."""
+
+    MOST_MEGABYTES = 400
+
+    def tearDown(self):
+        super().tearDown()
+        with open("/proc/%d/status" % self.cluster.process.pid, encoding="ascii") as file:
+            high = int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1)) // 1024
+        self.assertLess(high, self.MOST_MEGABYTES)
+
+    def change(self, name, body, kind="application/merge-patch+json", query=""):
+        return self.wire.ask("PATCH", MAPS + "/" + name + query, body=json.dumps(body), headers={"Content-Type": kind})
+
+    def make(self, name, **data):
+        answer = self.wire.ask("POST", MAPS, body=json.dumps({"metadata": {"name": name}, "data": data}),
+                               headers={"Content-Type": "application/json"})
+        self.assertEqual(answer[0], 201, answer[1][:300])
+
+    def test_merge_patches_of_many_keys(self):
+        self.make("merged", **{"key-%d" % i: "x" for i in range(30000)})
+        for value in "abcde":
+            code, answer = self.change("merged", {"data": {"key-%d" % i: value for i in range(0, 30000, 2)}})
+            self.assertEqual(code, 200, answer[:300])
+        code, answer = self.change("merged", {"data": {"key-%d" % i: None for i in range(30000)}})
+        self.assertEqual((code, json.loads(answer).get("data", {})), (200, {}))
+
+    def test_many_managers_that_apply_the_same_fields(self):
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": {"key-%d" % i: "x" for i in range(2000)}}
+        codes = [self.change("shared", config, "application/apply-patch+yaml", "?fieldManager=manager-%d" % i)[0] for i in range(60)]
+        self.assertEqual(set(codes[1:]) - {200, 413}, set(), "each is taken, until the object is too large for the store")
+        config["data"] = {key: "y" for key in config["data"]}
+        code, answer = self.change("shared", config, "application/apply-patch+yaml", "?fieldManager=other")
+        self.assertIn(code, (409, 413), answer[:300])
+        self.assertLess(len(answer), 32 << 20)
+
+    def test_copies_of_a_json_patch(self):
+        self.make("copied", a="x" * 1000)
+        code, answer = self.change("copied", [{"op": "copy", "from": "/data", "path": "/data/b%d" % i} for i in range(60)],
+                                   "application/json-patch+json")
+        self.refused(413, "RequestEntityTooLarge", (code, answer))
+
+    def test_watches_of_large_objects_by_clients_that_do_not_read(self):
+        self.make("watched", a="x" * 900000)
+        stuck = []
+        self.addCleanup(lambda: [connection.close() for connection in stuck])
+        context = self.wire.context()
+        for i in range(20):
+            stuck.append(self.wire.connect_tls(context))
+            accept = "Accept: application/json" + (";as=Table;v=v1;g=meta.k8s.io" if i % 2 else "")
+            stuck[-1].sendall(self.wire.head("GET", MAPS + "?watch=true&includeObject=Object", accept).encode())
+        for value in range(40):
+            code, answer = self.change("watched", {"data": {"b": str(value)}})
+            self.assertEqual(code, 200, answer[:300])
+
+
 class Wires(WireCase):
     """What is our own answer to what HTTP leaves open, or forbids."""
 

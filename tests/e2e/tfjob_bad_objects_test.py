@@ -64,7 +64,7 @@ def bad_jobs():
 
 
 # What the schema of the kind excludes, so that no operator sees it.
-REFUSED = {"negative", "too-many", "odd-restart", "odd-clean", "odd-success", "negative-limit", "negative-deadline", "negative-ttl"}
+REFUSED = {"no-spec", "no-types", "negative", "too-many", "odd-restart", "odd-clean", "odd-success", "negative-limit", "negative-deadline", "negative-ttl"}
 
 
 class BadObjects(JobCase):

@@ -167,6 +167,21 @@ RAW = [
     ("store", None, [b"CONNECT evil:80 HTTP/1.1\r\nHost: x\r\n\r\n"]),
 ]
 
+# The other servers that speak gRPC answer as the store does, to what begins as HTTP/2 and goes wrong later too.
+GRPC = ("store", "master", "pserver")
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+RAW += [(other, code, pieces) for name, code, pieces in RAW if name == "store" for other in GRPC[1:]]
+RAW += [(name, None, [piece]) for name in GRPC for piece in (
+    HTTP2 + b"\xff\xff\xff\0\0\0\0\0\1" + b"x" * 100000,  # a frame of 16 MiB
+    HTTP2 + SETTINGS + b"\0\0\4\1\4\0\0\0\1\xff\xff\xff\xff",  # headers that cannot be unpacked
+    HTTP2 + b"\0\0\1\4\0\0\0\0\0x",  # settings of a wrong length
+    HTTP2 + SETTINGS + b"\0\0\0\x63\0\0\0\0\0" + b"\0\0\4\x08\0\0\0\0\0\0\0\0\0",  # a frame of no kind, then a window of nothing
+)]
+# The operator's status server looks at the method before the path and before a chunked body.
+OTHER_METHODS = (b"G E T", b"TRACE", b"OPTIONS", b"CONNECT", b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding")
+RAW += [("operator", 405 if pieces[0].startswith(OTHER_METHODS) else code, pieces) for name, code, pieces in RAW if name == "gateway"]
+
 # (server, code, words of the answer, request)
 REQUESTS = [
     ("api", 401, "Unauthorized", {"method": "GET", "path": "/", "known": False}),
@@ -244,7 +259,7 @@ REQUESTS = [
     ("api", 400, "an applied configuration must be an object", {"method": "PATCH", "path": "/api/v1/namespaces/default/configmaps/applied?fieldManager=a", "body": '[]', "headers": {"Content-Type": "application/apply-patch+yaml"}}),
     ("api", 400, "metadata.managedFields must not be in an appl", {"method": "PATCH", "path": "/api/v1/namespaces/default/configmaps/applied?fieldManager=a", "body": 'metadata: {managedFields: [{}]}', "headers": {"Content-Type": "application/apply-patch+yaml"}}),
     ("api", 400, "fieldManager must be at most 128 characters t", {"method": "PATCH", "path": "/api/v1/namespaces/default/configmaps/applied?fieldManager=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "body": 'apiVersion: v1\nkind: ConfigMap', "headers": {"Content-Type": "application/apply-patch+yaml"}}),
-    ("api", 200, "", {"method": "PATCH", "path": "/api/v1/namespaces/default/configmaps/applied?fieldManager=a&force=maybe", "body": 'apiVersion: v1\nkind: ConfigMap', "headers": {"Content-Type": "application/apply-patch+yaml"}}),
+    ("api", 400, "force is 'maybe'; it can be true, false, True, False, 1, 0", {"method": "PATCH", "path": "/api/v1/namespaces/default/configmaps/applied?fieldManager=a&force=maybe", "body": 'apiVersion: v1\nkind: ConfigMap', "headers": {"Content-Type": "application/apply-patch+yaml"}}),
     ("api", 400, "the parameter limit must be a whole number th", {"method": "GET", "path": "/api/v1/namespaces/default/configmaps?limit=-1"}),
     ("api", 400, "the parameter limit must be a whole number th", {"method": "GET", "path": "/api/v1/namespaces/default/configmaps?limit=x"}),
     ("api", 400, "the continue parameter is not one that this s", {"method": "GET", "path": "/api/v1/namespaces/default/configmaps?continue=garbage"}),
@@ -270,8 +285,8 @@ REQUESTS = [
     ("api", 404, "endpoints \"x\" not found", {"method": "GET", "path": "/api/v1/namespaces/default/services/x/proxy/"}),
     ("api", 404, "the server could not find the requested resou", {"method": "GET", "path": "/api/v1/nodes/x/proxy/"}),
     ("api", 501, "pods/exec is not served by the embedded clust", {"method": "GET", "path": "/api/v1/namespaces/default/pods/x/exec?command=sh"}),
-    ("api", 201, "", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {}}', "headers": {"Content-Type": "application/json"}}),
-    ("api", 201, "", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"tfReplicaSpecs": {}}}', "headers": {"Content-Type": "application/json"}}),
+    ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.tfRep", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {}}', "headers": {"Content-Type": "application/json"}}),
+    ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.tfRep", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"tfReplicaSpecs": {}}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.tfRep", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"tfReplicaSpecs": []}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.tfRep", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"tfReplicaSpecs": {"Worker": {"replicas": -3, "template": {}}}}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.tfRep", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1e9}}}}', "headers": {"Content-Type": "application/json"}}),
@@ -280,7 +295,7 @@ REQUESTS = [
     ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.backo", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"backoffLimit": -1, "tfReplicaSpecs": {"Worker": {"replicas": 1}}}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.tfRep", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"tfReplicaSpecs": {"Worker": {"restartPolicy": "Perhaps"}}}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.tfRep", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"tfReplicaSpecs": 5}}', "headers": {"Content-Type": "application/json"}}),
-    ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: spec.ttlSe", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"ttlSecondsAfterFinished": "soon"}}', "headers": {"Content-Type": "application/json"}}),
+    ("api", 422, "TFJob.kubeflow.org \"x\" is invalid: [spec.ttlSe", {"method": "POST", "path": "/apis/kubeflow.org/v1alpha2/namespaces/default/tfjobs?dryRun=All", "body": '{"apiVersion": "kubeflow.org/v1alpha2", "kind": "TFJob", "metadata": {"name": "x"}, "spec": {"ttlSecondsAfterFinished": "soon"}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "AITrainingJob.elasticdeeplearning.ai \"x\" is i", {"method": "POST", "path": "/apis/elasticdeeplearning.ai/v1/namespaces/default/aitrainingjobs?dryRun=All", "body": '{"apiVersion": "elasticdeeplearning.ai/v1", "kind": "AITrainingJob", "metadata": {"name": "x"}, "spec": {"replicaSpecs": []}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "AITrainingJob.elasticdeeplearning.ai \"x\" is i", {"method": "POST", "path": "/apis/elasticdeeplearning.ai/v1/namespaces/default/aitrainingjobs?dryRun=All", "body": '{"apiVersion": "elasticdeeplearning.ai/v1", "kind": "AITrainingJob", "metadata": {"name": "x"}, "spec": {"replicaSpecs": {"trainer": {"replicas": -1}}}}', "headers": {"Content-Type": "application/json"}}),
     ("api", 422, "AITrainingJob.elasticdeeplearning.ai \"x\" is i", {"method": "POST", "path": "/apis/elasticdeeplearning.ai/v1/namespaces/default/aitrainingjobs?dryRun=All", "body": '{"apiVersion": "elasticdeeplearning.ai/v1", "kind": "AITrainingJob", "metadata": {"name": "x"}, "spec": {"replicaSpecs": {"trainer": {"failPolicy": "any"}}}}', "headers": {"Content-Type": "application/json"}}),
@@ -296,14 +311,16 @@ REQUESTS = [
     ("dashboard", 404, "there is nothing here", {"method": "GET", "path": "/../../etc/passwd", "known": False}),
     ("dashboard", 404, "there is nothing here", {"method": "GET", "path": "/assets/../../x", "known": False}),
     ("dashboard", 401, "no token: open the dashboard with ?token=TOKE", {"method": "GET", "path": "/api/job?kind=%00", "known": False}),
-    ("dashboard", 200, "", {"method": "GET", "path": "/index.html%00", "known": False}),
+    ("dashboard", 404, "there is nothing here", {"method": "GET", "path": "/index.html%00", "known": False}),
     ("dashboard", 401, "wrong token: open the dashboard with ?token=T", {"method": "GET", "path": "/api/jobs", "headers": {"Authorization": "Bearer wrong"}, "known": False}),
     ("dashboard", 401, "wrong token: open the dashboard with ?token=T", {"method": "GET", "path": "/api/job", "headers": {"Authorization": "Bearer wrong"}, "known": False}),
     ("dashboard", 401, "wrong token: open the dashboard with ?token=T", {"method": "GET", "path": "/api/nodes", "headers": {"Authorization": "Bearer wrong"}, "known": False}),
     ("dashboard", 401, "wrong token: open the dashboard with ?token=T", {"method": "GET", "path": "/api/stream", "headers": {"Authorization": "Bearer wrong"}, "known": False}),
     ("dashboard", 404, "there is no such kind of job", {"method": "GET", "path": "/api/job"}),
     ("dashboard", 404, "there is no such kind of job", {"method": "GET", "path": "/api/job?kind=x"}),
-    ("dashboard", 404, "there is no tfjob '../../x' in namespace defa", {"method": "GET", "path": "/api/job?kind=tfjob&name=../../x&namespace=default"}),
+    ("dashboard", 400, "a job is asked for by namespace and name; each must", {"method": "GET", "path": "/api/job?kind=tfjob&name=x&namespace=%00"}),
+    ("dashboard", 400, "a job is asked for by namespace and name; each must", {"method": "GET", "path": "/api/job?kind=tfjob&name=%00&namespace=default"}),
+    ("dashboard", 400, "a job is asked for by namespace and name; each must", {"method": "GET", "path": "/api/job?kind=tfjob&name=../../x&namespace=default"}),
     ("dashboard", 404, "there is nothing here", {"method": "GET", "path": "/api/nothing"}),
     ("dashboard", 404, "there is nothing here", {"method": "GET", "path": "/api/"}),
     ("dashboard", 405, "use GET", {"method": "POST", "path": "/api/jobs", "body": "x" * 100}),
@@ -322,23 +339,23 @@ REQUESTS = [
     ("launcher", 400, "not valid JSON: incomplete JSON at line 1, co", {"method": "POST", "path": "/tasks", "body": "", "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "not valid JSON: incomplete JSON at line 1, co", {"method": "POST", "path": "/tasks", "body": "{", "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "a task must be an object", {"method": "POST", "path": "/tasks", "body": "[]", "headers": {"Content-Type": "application/json"}}),
-    ("launcher", 400, "--task: '' cannot be a task's name: use up to", {"method": "POST", "path": "/tasks", "body": "{}", "headers": {"Content-Type": "application/json"}}),
-    ("launcher", 400, "--task: '../x' cannot be a task's name: use u", {"method": "POST", "path": "/tasks", "body": '{"name": "../x"}', "headers": {"Content-Type": "application/json"}}),
+    ("launcher", 400, "'' cannot be a task's name: use up to", {"method": "POST", "path": "/tasks", "body": "{}", "headers": {"Content-Type": "application/json"}}),
+    ("launcher", 400, "'../x' cannot be a task's name: use u", {"method": "POST", "path": "/tasks", "body": '{"name": "../x"}', "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "--worker-num must be at least 1, and is -1", {"method": "POST", "path": "/tasks", "body": '{"name": "x", "workers": -1}', "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "a task: workers must be a whole number", {"method": "POST", "path": "/tasks", "body": '{"name": "x", "workers": 1e9}', "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "a task: image must be a text", {"method": "POST", "path": "/tasks", "body": '{"name": "x", "image": 5}', "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "a task has no field nothing", {"method": "POST", "path": "/tasks", "body": '{"name": "x", "nothing": 1}', "headers": {"Content-Type": "application/json"}}),
-    ("launcher", 400, "--task: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", {"method": "POST", "path": "/tasks", "body": '{"name": "%s"}' % ("x" * 300), "headers": {"Content-Type": "application/json"}}),
+    ("launcher", 400, "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", {"method": "POST", "path": "/tasks", "body": '{"name": "%s"}' % ("x" * 300), "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "not valid JSON: too deep at line 1, column 12", {"method": "POST", "path": "/tasks", "body": "[" * 100000, "headers": {"Content-Type": "application/json"}}),
     ("launcher", 413, "the body is too long", {"method": "POST", "path": "/tasks", "body": "x" * (2 << 20), "headers": {"Content-Type": "application/json"}}),
     ("launcher", 400, "a task: strategy must be AllReduce or Paramet", {"method": "POST", "path": "/tasks", "body": '{"name": "x", "strategy": "Magic"}', "headers": {"Content-Type": "application/json"}}),
-    ("launcher", 400, "--task: '..' cannot be a task's name: use up ", {"method": "GET", "path": "/create?name=..&img=x"}),
+    ("launcher", 400, "'..' cannot be a task's name: use up ", {"method": "GET", "path": "/create?name=..&img=x"}),
     ("launcher", 400, "strategy is AllReduce or ParameterServer, and", {"method": "GET", "path": "/create?strategy=Magic"}),
     ("launcher", 400, "n_worker must be a number, and is 'x'", {"method": "GET", "path": "/create?n_worker=x"}),
     ("launcher", 400, "there is no nothing: there are strategy, n_wo", {"method": "GET", "path": "/create?nothing=1"}),
     ("launcher", 400, "--worker-num must be at least 1, and is -5", {"method": "GET", "path": "/create?n_worker=-5&img=x"}),
     ("launcher", 404, "there is no task nothing; there are none", {"method": "GET", "path": "/tasks/nothing"}),
-    ("launcher", 404, "there is no task ; there are none", {"method": "GET", "path": "/tasks/%00"}),
+    ("launcher", 404, "there is no task %00; there are none", {"method": "GET", "path": "/tasks/%00"}),
     ("launcher", 404, "there is no such path: see /openapi.json", {"method": "GET", "path": "/tasks/x/y/z"}),
     ("launcher", 404, "there is no task nothing; there are none", {"method": "GET", "path": "/tasks/nothing/logs?tail=-1"}),
     ("launcher", 404, "there is no task nothing; there are none", {"method": "GET", "path": "/tasks/nothing/events"}),
@@ -371,7 +388,7 @@ REQUESTS = [
     ("gateway", 400, "etcdserver: too many operations in txn reques", {"method": "POST", "path": "/v3/kv/txn", "body": '{"compare": [%s]}' % ", ".join(['{"key": "YQ=="}'] * 200)}),
     ("gateway", 400, "etcdserver: mvcc: required revision is a futu", {"method": "POST", "path": "/v3/kv/compaction", "body": '{"revision": "99999"}'}),
     ("gateway", 400, "etcdserver: key is not provided", {"method": "POST", "path": "/v3/kv/deleterange", "body": '{}'}),
-    ("gateway", 200, "", {"method": "POST", "path": "/v3/lease/grant", "body": '{"TTL": "-5"}'}),
+    ("gateway", 200, "\"TTL\":\"1\"", {"method": "POST", "path": "/v3/lease/grant", "body": '{"TTL": "-5"}'}),  # as etcd: the least that it grants
     ("gateway", 400, "etcdserver: too large lease TTL", {"method": "POST", "path": "/v3/lease/grant", "body": '{"TTL": "99999999999999"}'}),
     ("gateway", 404, "etcdserver: requested lease not found", {"method": "POST", "path": "/v3/lease/revoke", "body": '{"ID": "5"}'}),
     ("gateway", 404, "Not Found", {"method": "POST", "path": "/v3/nothing", "body": '{}'}),
@@ -391,7 +408,7 @@ COMMANDS = [
     (1, "trainyard apply: tfjob/: it has no metadata.name", ["apply", "-f", "job.yaml"], {"job.yaml": b"kind: TFJob\napiVersion: kubeflow.org/v1alpha2\n"}),
     (1, "trainyard apply: tfjob/X_Y: TFJob.kubeflow.org \"X_Y\" is inva", ["apply", "-f", "job.yaml"], {"job.yaml": b"kind: TFJob\napiVersion: kubeflow.org/v1alpha2\nmetadata: {name: X_Y}\nspec: {}\n"}),
     (1, "trainyard apply: tfjob/x: TFJob.kubeflow.org \"x\" is invalid:", ["apply", "-f", "job.yaml"], {"job.yaml": b"kind: TFJob\napiVersion: kubeflow.org/v1alpha2\nmetadata: {name: x}\nspec: {tfReplicaSpecs: {Worker: {replicas: -1}}}\n"}),
-    (1, "trainyard apply: aitrainingjob/x: spec.replicaSpecs: is miss", ["apply", "-f", "job.yaml"], {"job.yaml": b"kind: AITrainingJob\napiVersion: elasticdeeplearning.ai/v1\nmetadata: {name: x}\nspec: {replicaSpecs: {}}\n"}),
+    (1, "trainyard apply: aitrainingjob/x: AITrainingJob.elasticdeeplearning.ai \"x\" is invalid: spec.replicaSpecs: ", ["apply", "-f", "job.yaml"], {"job.yaml": b"kind: AITrainingJob\napiVersion: elasticdeeplearning.ai/v1\nmetadata: {name: x}\nspec: {replicaSpecs: {}}\n"}),
     (1, "trainyard apply: job.yaml: not valid YAML: a NUL at byte 1", ["apply", "-f", "job.yaml"], {"job.yaml": b"\x00\x01"}),
     (1, "trainyard apply: job.yaml: not valid YAML: alias *a has no a", ["apply", "-f", "job.yaml"], {"job.yaml": b"&a [*a"}),
     (1, "trainyard get: no current context is set in config; there ar", ["get", "--kubeconfig", "config"], {"config": b""}),
@@ -426,11 +443,22 @@ COMMANDS = [
     (1, "trainyard checkpoint verify: there is no checkpoint in ck", ["checkpoint", "verify", "ck"], {"ck/step-1/manifest.json": b"{}", "ck/step-1/MANIFEST": b"{}"}),
     (1, "trainyard checkpoint verify: there is no checkpoint in ck", ["checkpoint", "verify", "ck"], {"ck/step-1/manifest.json": b"\xff" * 1000, "ck/step-1/MANIFEST": b"\xff" * 1000}),
     (1, "has no function model and no optimizer and no dataset_fn", ["graph", "--model", "m.py"], {"m.py": b""}),
-    (1, "trainyard graph: the model m.py cannot be used: TypeError: 'int", ["graph", "--model", "m.py"], {"m.py": b"net = 5\n"}),
-    (1, "trainyard graph: these bytes are no program", ["graph", "--model", "m.py"], {"m.py": b"def net(job):\n  return 5\n"}),
+    (1, "trainyard graph: the model m.py cannot be used: net of m.py must be a function net(job), and is of type int", ["graph", "--model", "m.py"], {"m.py": b"net = 5\n"}),
+    (1, "trainyard graph: the model m.py cannot be used: net(job) of m.py must return a Net or a Program, and returned type int",
+     ["graph", "--model", "m.py"], {"m.py": b"def net(job):\n  return 5\n"}),
+    (1, "trainyard graph: the model m.py cannot be used: net(job) of m.py must return a Net or a Program, and returned type NoneType",
+     ["graph", "--model", "m.py"], {"m.py": b"def net(job):\n  pass\n"}),
     (1, "trainyard graph: the model m.py cannot be used: SyntaxError: '(' was never closed (m.py, line 1)", ["graph", "--model", "m.py"], {"m.py": b"def net(job:\n"}),
     (1, "trainyard graph: the model m.py cannot be used: ValueError: source code string cannot contain null bytes", ["graph", "--model", "m.py"], {"m.py": b"\x00"}),
-    (1, "trainyard graph: the model m.py has no function net(job)", ["graph", "--model", "m.py"], {"m.py": b"raise SystemExit(0)\n"}),
+    (1, "trainyard graph: the model m.py cannot be used: SystemExit: 0 (m.py, line 1)", ["graph", "--model", "m.py"],
+     {"m.py": b"raise SystemExit(0)\n"}),
+    (1, "trainyard graph: the model m.py cannot be used: SystemExit: 3 (m.py, line 2)", ["graph", "--model", "m.py"],
+     {"m.py": b"def net(job):\n  raise SystemExit(3)\n"}),
+    (2, "trainyard worker: --master: 'x' is not an address: write HOST:PORT", ["worker", "--master", "x"], {}),
+    (2, "trainyard worker: --master: ':1' is not an address: write HOST:PORT", ["worker", "--master", ":1"], {}),
+    (2, "trainyard worker: --master: 'x:99999' is not an address", ["worker", "--master", "x:99999"], {}),
+    (2, "trainyard pserver: --master: 'x:' is not an address", ["pserver", "--master", "x:"], {}),
+    (1, "the master at 127.0.0.1:1 cannot be reached since", ["worker", "--master", "127.0.0.1:1", "--patience", "1s"], {}),
     (2, "trainyard: unknown command 'nothing': there are up, down, st", ["nothing"], {}),
     (2, "trainyard get: --output: 'x' is not one of table, wide, json", ["get", "--output", "x"], {}),
     (2, "trainyard scale: 'worker=x' is no size: write 3 or trainer=3", ["scale", "tfj/x", "worker=x"], {}),
@@ -457,6 +485,9 @@ COMMANDS = [
 
 # (server, connections, what each sends)
 FLOODS = [
+    ("operator", 300, b""),
+    ("operator", 300, b"GET / HTTP/1.1\r\nX: "),
+    *((name, 400, begin) for name in GRPC[1:] for begin in (b"", b"\0" * 100, b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3", HTTP2, HTTP2 + SETTINGS)),
     ("api", 1500, b""),
     ("api", 1500, b"GET / HTTP/1.1\r\nX: "),
     ("dashboard", 600, b""),

@@ -30,6 +30,8 @@ MOST_MEGABYTES = 600  # of any server, at its highest
 class Servers:
     """One of each kind, and how to reach it: (host, port, TLS context or None, headers of a client that may ask, path that it may ask for)."""
 
+    JOB = '{"name": "hostile", "id": "1", "trainingData": ["%s"], "minibatch": 1, "tasksOnly": true}'
+
     def __init__(self, trainyard):
         self.trainyard = trainyard
         self.folder = tempfile.mkdtemp(prefix="trainyard-hostile.")
@@ -58,7 +60,17 @@ class Servers:
                    "127.0.0.1:%d" % gateway, "--token-file", token)
         self.at["gateway"] = (gateway, None, secret, "/health")
         self.at["store"] = (store, None, None, None)
-        for name in ("gateway", "store", "launcher", "agent"):
+        self.at["operator"] = (self.spawn("operator", "operator", "--kubeconfig", self.cluster.kubeconfig, "--metrics-bind-address",
+                                          "127.0.0.1:0", "--dashboard-address", "none"), None, {}, "/metrics")
+        for name, content in (("job.json", self.JOB % os.path.join(self.folder, "records.csv")), ("records.csv", "1,2\n" * 1000)):
+            with open(os.path.join(self.folder, name), "w", encoding="ascii") as file:
+                file.write(content)
+        self.at["master"] = (self.spawn("master", "master", "--job-file", "job.json", "--state-dir", "state", "--no-pods", "--listen",
+                                        "127.0.0.1:0", "--token-file", token), None, None, None)
+        # It serves before it finds its master, which it never does.
+        self.at["pserver"] = (self.spawn("pserver", "pserver", "--master", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--token-file",
+                                         token), None, None, None)
+        for name in ("gateway", "store", "launcher", "agent", "operator", "master", "pserver"):
             eventually(lambda name=name: self.listens(name), name)
         return self
 
@@ -183,7 +195,7 @@ class Hostile(unittest.TestCase):
         cls.servers = Servers(cases.TRAINYARD)
         cls.addClassCleanup(cls.servers.remove)
         cls.servers.start()
-        cls.neighbours = [Neighbour(cls.servers, name) for name in ("api", "dashboard", "launcher", "agent", "gateway")]
+        cls.neighbours = [Neighbour(cls.servers, name) for name in ("api", "dashboard", "launcher", "agent", "gateway", "operator")]
         for neighbour in cls.neighbours:
             neighbour.start()
             cls.addClassCleanup(neighbour.ends.set)

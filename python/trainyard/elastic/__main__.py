@@ -12,6 +12,8 @@ from trainyard.elastic.backend import check_optimizer
 from trainyard.elastic.job import Job
 from trainyard.elastic.model import MODULE, check_functions, described, load_model
 from trainyard.elastic.readers import count_records
+from trainyard.net import Net
+from trainyard.program import Program
 
 
 def compile_model(path: str, folder: str) -> None:
@@ -30,8 +32,12 @@ def compile_model(path: str, folder: str) -> None:
         return
     if job.data_reader:
         raise Error(f"{path} has a net, which reads record files by itself: --data-reader is for models that are functions")
+    if not callable(module.net):
+        raise Error(f"net of {path} must be a function net(job), and is of type {type(module.net).__name__}")
     made = module.net(job)
-    program = made.finish() if hasattr(made, "finish") else made
+    program = made.finish() if isinstance(made, Net) else made
+    if not isinstance(program, Program):
+        raise Error(f"net(job) of {path} must return a Net or a Program, and returned type {type(made).__name__}")
     with open(os.path.join(folder, "program"), "wb") as file:
         file.write(program.to_bytes())
 
@@ -46,7 +52,9 @@ def main(arguments: list[str]) -> int:
             return 2
         from trainyard.elastic.worker import run_worker
         return run_worker(os.environ)
-    except Exception as error:  # the user's code, outside of any task, or what is wrong with it
+    except (Exception, SystemExit) as error:  # the user's code, outside of any task, or what is wrong with it
+        if isinstance(error, SystemExit) and not arguments:
+            raise  # a worker that ends itself ends as it says
         sys.stdout.flush()  # what the model printed comes before, not behind
         line = described(error, getattr(sys.modules.get(MODULE), "__file__", None) or "")
         if not arguments:  # else it is a user's command, and no worker in a pod of its own

@@ -14,9 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxOperations = 10'000;
 constexpr std::size_t kOrderedKeys = 256;
-// What all copies of one patch may add up to, printed: a few dozen copies of the document into itself would
-// else fill any memory.
-constexpr std::size_t kMaxCopiedBytes = std::size_t{3} * 1024 * 1024;
 
 // How many items all insertions and removals of one patch may shift in lists: a patch of ten thousand of them
 // at the begin of a long list would else hold every other client up.
@@ -93,7 +90,7 @@ absl::StatusOr<Operation> ParseOperation(const Document& document) {
 // Does the operations of one patch, one after the other.
 class Patcher {
  public:
-  explicit Patcher(Document& document) : document_(document) {}
+  Patcher(Document& document, Budget& budget) : document_(document), budget_(budget) {}
 
   absl::Status Do(const Operation& operation) {
     if (operation.op == "test") return Test(operation);
@@ -137,11 +134,8 @@ class Patcher {
   absl::Status Copy(const Operation& operation) {
     const Document* found = FindByPointer(document_, operation.from);
     if (found == nullptr) return Missing(operation, "from");
-    copied_ += EstimateSize(*found, kMaxCopiedBytes);
-    if (copied_ > kMaxCopiedBytes) {
-      return UnfitPatch(
-          StrCat("the copies of this patch add up to more than ", FormatBytes(kMaxCopiedBytes)));
-    }
+    // A few dozen copies of the document into itself would else fill any memory.
+    if (!budget_.Take(*found)) return OverBudget("copies of this patch");
     TY_RETURN_IF_ERROR(CheckDepth(*found, operation));
     return Add(operation, Document(*found));
   }
@@ -205,20 +199,20 @@ class Patcher {
   }
 
   Document& document_;
-  std::size_t copied_ = 0;
+  Budget& budget_;
   std::size_t shifted_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<Document> ApplyJsonPatch(Document object, const Document& patch) {
+absl::StatusOr<Document> ApplyJsonPatch(Document object, const Document& patch, Budget& budget) {
   const Array* operations = patch.if_array();
   if (operations == nullptr) return BadPatch("a JSON patch must be a list of operations");
   if (operations->size() > kMaxOperations) {
     return PatchTooLarge(StrCat("a JSON patch may have at most ", kMaxOperations,
                                 " operations, this one has ", operations->size()));
   }
-  Patcher patcher(object);
+  Patcher patcher(object, budget);
   for (const Document& document : *operations) {
     TY_ASSIGN_OR_RETURN(const Operation operation, ParseOperation(document));
     TY_RETURN_IF_ERROR(patcher.Do(operation));

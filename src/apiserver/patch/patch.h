@@ -10,14 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "apiserver/budget.h"
 #include "apiserver/schema/schema.h"
 #include "base/document.h"
 
 namespace trainyard::apiserver {
 
-// RFC 6902. A failed `test` or a path that is not there is 422. At most 10,000 operations, else 413; what
-// they copy, and how deep the document becomes, is bounded too.
-absl::StatusOr<Document> ApplyJsonPatch(Document object, const Document& patch);
+// RFC 6902. A failed `test` or a path that is not there is 422. At most 10,000 operations, else 413; the
+// budget pays for what they copy, and how deep the document becomes is bounded too.
+absl::StatusOr<Document> ApplyJsonPatch(Document object, const Document& patch, Budget& budget);
 
 // RFC 7386. A patch that is no object takes the object's place.
 void ApplyMergePatch(Document& object, const Document& patch);
@@ -38,15 +39,15 @@ struct FieldManager {
 
 // Server-side apply: `applied` is the manager's whole intent. Fields that it owned and no longer names are
 // removed unless somebody else owns them too. A field that another manager owns with another value is a
-// conflict (ApiError 409 with a cause for each field) unless `force`. Returns the object with managedFields
-// brought up to date; the live one, to the byte, if nothing changed.
+// conflict (ApiError 409 with a cause for each field, which the budget pays for) unless `force`. Returns the
+// object with managedFields brought up to date; the live one, to the byte, if nothing changed.
 //
 // A live object that is null or {} is one that is created. A uid or resourceVersion that `applied` states is
 // in the result, for the caller to compare with the live one's. With the subresource "status", only the
 // status of `applied` counts; without, the caller takes the status out first if the kind has that
 // subresource.
 absl::StatusOr<Document> ServerSideApply(const Document& live, const Document& applied, const Schema& schema,
-                                         const FieldManager& manager, bool force);
+                                         const FieldManager& manager, bool force, Budget& budget);
 
 // After an update or another kind of patch: the manager owns what it changed, and others lose it. `before` is
 // null or {} when the object is created. The managedFields of `after` are those that the client sent; with

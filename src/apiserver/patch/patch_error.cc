@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "apiserver/budget.h"
+#include "base/text.h"
 #include "kube/error.h"
 
 namespace trainyard::apiserver {
@@ -17,6 +19,11 @@ absl::Status UnfitPatch(std::string message) {
 absl::Status PatchTooLarge(std::string message) {
   return kube::ToStatus(
       kube::ApiError{.code = 413, .reason = "RequestEntityTooLarge", .message = std::move(message)});
+}
+
+absl::Status OverBudget(std::string_view what) {
+  return PatchTooLarge(StrCat("the ", what, " would add more than ", FormatBytes(Budget::kBytes),
+                              " to the request; make it smaller"));
 }
 
 }  // namespace trainyard::apiserver

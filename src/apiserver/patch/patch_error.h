@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 
@@ -13,5 +14,7 @@ absl::Status BadPatch(std::string message);
 absl::Status UnfitPatch(std::string message);
 // 413 RequestEntityTooLarge.
 absl::Status PatchTooLarge(std::string message);
+// The same: the request's budget does not pay for `what`.
+absl::Status OverBudget(std::string_view what);
 
 }  // namespace trainyard::apiserver

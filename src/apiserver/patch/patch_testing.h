@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apiserver/patch/patch.h"
 #include "apiserver/schema/schema.h"
 #include "base/document.h"
 #include "base/status.h"
@@ -26,6 +27,18 @@ inline Document J(std::string_view text) {
 inline int CodeOf(const absl::Status& status) {
   const auto error = kube::ToApiError(status);
   return error ? error->code : 0;
+}
+
+// With a budget of their own.
+inline absl::StatusOr<Document> ApplyJsonPatch(Document object, const Document& patch) {
+  Budget budget;
+  return ApplyJsonPatch(std::move(object), patch, budget);
+}
+inline absl::StatusOr<Document> ServerSideApply(const Document& live, const Document& applied,
+                                                const Schema& schema, const FieldManager& manager,
+                                                bool force) {
+  Budget budget;
+  return ServerSideApply(live, applied, schema, manager, force, budget);
 }
 
 using Properties = std::initializer_list<std::pair<const std::string, SchemaPtr>>;

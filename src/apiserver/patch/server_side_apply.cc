@@ -107,13 +107,17 @@ bool SamePreconditions(const Document& live, const Document& next) {
          StringAt(*a, {"resourceVersion"}) == StringAt(*b, {"resourceVersion"});
 }
 
-// The managers other than the applying one, and what they own of that which changed.
-std::vector<FieldConflict> FindConflicts(const std::vector<ManagedEntry>& others, const FieldSet& set) {
+// The managers other than the applying one, and what they own of that which changed. A long key may stand
+// above many fields, and in the name of each.
+std::vector<FieldConflict> FindConflicts(const std::vector<ManagedEntry>& others, const FieldSet& set,
+                                         Budget& budget) {
   std::vector<FieldConflict> conflicts;
   for (const ManagedEntry& entry : others) {
     FieldConflict conflict{.with = &entry};
-    ForEachField(Intersection(entry.fields, set),
-                 [&](const std::string& field) { conflict.fields.push_back(field); });
+    ForEachField(Intersection(entry.fields, set), [&](const std::string& field) {
+      const std::size_t shown = 2 * field.size() + ShowManager(entry).size() + 64;
+      if (!budget.overdrawn() && budget.Take(shown)) conflict.fields.push_back(field);
+    });
     if (!conflict.fields.empty()) conflicts.push_back(std::move(conflict));
   }
   std::ranges::sort(conflicts, {}, [](const FieldConflict& conflict) {
@@ -174,7 +178,7 @@ void WriteManagers(Document& object, const std::vector<ManagedEntry>& entries) {
 }  // namespace
 
 absl::StatusOr<Document> ServerSideApply(const Document& live, const Document& applied, const Schema& schema,
-                                         const FieldManager& manager, bool force) {
+                                         const FieldManager& manager, bool force, Budget& budget) {
   TY_RETURN_IF_ERROR(CheckRequest(applied, schema, manager));
   TY_ASSIGN_OR_RETURN(Managers managers, ReadManagers(live, schema, manager));
   const Document wanted = OnlyWhatCounts(applied, manager);
@@ -194,7 +198,8 @@ absl::StatusOr<Document> ServerSideApply(const Document& live, const Document& a
 
   const Changes changes = CompareFields(live, next, schema);
   if (!force) {
-    const std::vector<FieldConflict> conflicts = FindConflicts(managers.others, changes.set);
+    const std::vector<FieldConflict> conflicts = FindConflicts(managers.others, changes.set, budget);
+    if (budget.overdrawn()) return OverBudget("names of the fields in conflict");
     if (!conflicts.empty()) return ConflictError(conflicts);
   }
   const std::size_t others = managers.others.size();

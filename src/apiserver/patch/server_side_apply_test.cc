@@ -346,5 +346,23 @@ TEST_F(ServerSideApplyTest, GivesEachApplierWhatItWantsWhateverCameBefore) {
   }
 }
 
+TEST_F(Applied, NamesNoMoreFieldsInConflictThanTheBudgetPaysFor) {
+  schema_ = ObjectOf({{"apiVersion", StringType()},
+                      {"kind", StringType()},
+                      {"metadata", ObjectOf({{"name", StringType()}, {"managedFields", AnyType()}})},
+                      {"spec", MapOf(MapOf(IntType()))}});
+  const auto config = [](int value) {
+    std::string fields;
+    for (int i = 0; i < 2'000; ++i)
+      fields += (i == 0 ? "\"k" : ",\"k") + std::to_string(i) + "\":" + std::to_string(value);
+    return Config(R"(,"spec":{")" + std::string(50'000, 'x') + R"(":{)" + fields + "}}");
+  };
+  for (int manager = 0; manager < 20; ++manager) Apply("m" + std::to_string(manager), config(1));
+  const absl::Status refused = Try("other", config(2));
+  EXPECT_EQ(CodeOf(refused), 413) << "40,000 paths of 50 kB are two gigabytes";
+  EXPECT_LT(refused.message().size(), 10'000U);
+  Apply("other", config(2), true);
+}
+
 }  // namespace
 }  // namespace trainyard::apiserver

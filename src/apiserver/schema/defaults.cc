@@ -3,10 +3,6 @@
 namespace trainyard::apiserver {
 namespace {
 
-// Defaults may stand in each item of a long list. More of them than this, printed, makes an object too large
-// to store, and must not take the machine's memory before it is refused.
-constexpr std::size_t kMostFilledBytes = std::size_t{8} << 20;
-
 bool IsMissing(const Schema& schema, const Document& value) {
   if (value.is_null()) return !schema.nullable;
   if (!schema.zero_is_missing) return false;
@@ -15,6 +11,8 @@ bool IsMissing(const Schema& schema, const Document& value) {
 
 class Defaulter {
  public:
+  explicit Defaulter(Budget& budget) : budget_(budget) {}
+
   void Fill(const Schema& schema, Document& value) {
     if (auto* object = value.if_object()) {
       FillObject(schema, *object);
@@ -25,8 +23,6 @@ class Defaulter {
       }
     }
   }
-
-  bool fits() const { return filled_ <= kMostFilledBytes; }
 
  private:
   static const Schema* SchemaOf(const Schema& schema, std::string_view key) {
@@ -61,22 +57,20 @@ class Defaulter {
   }
 
   bool PutAndFill(const Schema& schema, Document& value) {
-    if (!schema.default_value || !fits()) return false;
-    filled_ += EstimateSize(*schema.default_value, kMostFilledBytes);
+    if (!schema.default_value || budget_.overdrawn() || !budget_.Take(*schema.default_value)) return false;
     value = *schema.default_value;
     Fill(schema, value);
     return true;
   }
 
-  std::size_t filled_ = 0;
+  Budget& budget_;
 };
 
 }  // namespace
 
-bool ApplyDefaults(const Schema& schema, Document& value) {
-  Defaulter defaulter;
-  defaulter.Fill(schema, value);
-  return defaulter.fits();
+bool ApplyDefaults(const Schema& schema, Document& value, Budget& budget) {
+  Defaulter(budget).Fill(schema, value);
+  return !budget.overdrawn();
 }
 
 }  // namespace trainyard::apiserver

@@ -35,6 +35,12 @@ void FieldPath::AppendTo(std::string& out) const {
   }
 }
 
+std::size_t FieldPath::Size() const {
+  constexpr std::size_t kIndex = 22;  // "[", digits, "]"
+  const std::size_t own = step_ == Step::kIndex ? kIndex : step_ == Step::kRoot ? 0 : name_.size() + 2;
+  return own + (parent_ != nullptr ? parent_->Size() : 0);
+}
+
 std::string FieldPath::Str() const {
   std::string out;
   AppendTo(out);

@@ -27,6 +27,8 @@ class FieldPath {
   FieldPath Key(std::string_view key) && = delete;
 
   std::string Str() const;
+  // About how long Str() is, at least as long.
+  std::size_t Size() const;
 
  private:
   enum class Step : std::uint8_t { kRoot, kChild, kIndex, kKey };

@@ -6,6 +6,8 @@ namespace {
 
 class Pruner {
  public:
+  explicit Pruner(Budget& budget) : budget_(budget) {}
+
   void Walk(const Schema& schema, Document& value, const FieldPath& path) {
     if (schema.recursive) return;
     // An object or array where another type is expected is a matter for validation.
@@ -21,6 +23,11 @@ class Pruner {
   std::vector<std::string> removed;
 
  private:
+  // A long key may stand above many unknown ones, and in the path of each.
+  void Name(const FieldPath& path) {
+    if (!budget_.overdrawn() && budget_.Take(path.Size())) removed.push_back(path.Str());
+  }
+
   void WalkObject(const Schema& schema, Object& object, const FieldPath& path) {
     bool unknown = false;
     for (auto& member : object) {
@@ -32,7 +39,7 @@ class Pruner {
         if (!member.value().is_primitive()) Walk(*schema.additional, member.value(), at);
       } else if (!schema.preserve_unknown) {
         unknown = true;
-        removed.push_back(at.Str());
+        Name(at);
       }
     }
     if (unknown) KeepKnown(schema, object);
@@ -46,12 +53,14 @@ class Pruner {
     }
     object = std::move(kept);
   }
+
+  Budget& budget_;
 };
 
 }  // namespace
 
-std::vector<std::string> Prune(const Schema& schema, Document& value) {
-  Pruner pruner;
+std::vector<std::string> Prune(const Schema& schema, Document& value, Budget& budget) {
+  Pruner pruner(budget);
   const FieldPath root;
   pruner.Walk(schema, value, root);
   return std::move(pruner.removed);

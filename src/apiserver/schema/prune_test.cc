@@ -46,6 +46,19 @@ TEST(Prune, KeepsTheTypeAndMetadataOfAResource) {
   EXPECT_EQ(value, before);
 }
 
+TEST(Prune, NamesNoMoreThanTheBudgetPaysFor) {
+  const auto schema = SchemaOf(
+      R"({"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"object",)"
+      R"("properties":{"known":{"type":"string"}}}}}})");
+  Object below;
+  for (int i = 0; i < 10'000; ++i) below["k" + std::to_string(i)] = i;
+  Document value = Object{{"m", Object{{std::string(100'000, 'x'), std::move(below)}}}};
+  Budget budget;
+  EXPECT_LT(Prune(*schema, value, budget).size(), 100U) << "10,000 paths of 100 kB are a gigabyte";
+  EXPECT_TRUE(budget.overdrawn());
+  EXPECT_LT(PrintJson(value).size(), 200'000U);
+}
+
 TEST(Prune, CostsNoMoreThanTheDocumentIsLong) {
   Object object;
   for (int i = 0; i < 200'000; ++i) object["k" + std::to_string(i)] = i;

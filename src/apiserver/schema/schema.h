@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "apiserver/budget.h"
 #include "base/document.h"
 #include "kube/error.h"
 
@@ -119,13 +120,22 @@ enum class OpenApiVersion : std::uint8_t { kV2, kV3 };
 Document ToOpenApi(const Schema& schema, OpenApiVersion version = OpenApiVersion::kV3);
 
 // Fills in what is missing and has a default, also in what the defaults themselves bring. A null where the
-// schema allows none counts as missing: it gets the default or goes away. Idempotent. False: there are so
-// many that no object with them can be stored; some were left out.
-[[nodiscard]] bool ApplyDefaults(const Schema& schema, Document& value);
+// schema allows none counts as missing: it gets the default or goes away. Idempotent. False: the budget does
+// not pay for all of them; some were left out.
+[[nodiscard]] bool ApplyDefaults(const Schema& schema, Document& value, Budget& budget);
+[[nodiscard]] inline bool ApplyDefaults(const Schema& schema, Document& value) {
+  Budget budget;
+  return ApplyDefaults(schema, value, budget);
+}
 
 // Removes what the schema does not know; returns the paths of what was removed ("spec.foo"), in the order in
-// which they stood, for the warning or the error of strict field validation. Idempotent.
-std::vector<std::string> Prune(const Schema& schema, Document& value);
+// which they stood, for the warning or the error of strict field validation. The budget pays for the paths;
+// once it is overdrawn, what is removed has no path. Idempotent.
+std::vector<std::string> Prune(const Schema& schema, Document& value, Budget& budget);
+inline std::vector<std::string> Prune(const Schema& schema, Document& value) {
+  Budget budget;
+  return Prune(schema, value, budget);
+}
 
 // Everything that is wrong with the value, in order of the fields; at most `most` causes. Unknown fields are
 // not wrong. The usual order is Prune, ApplyDefaults, Validate.

@@ -45,7 +45,8 @@ absl::Status RunPserver(const PserverOptions& options,
                                      .incarnation = NewIncarnation(),
                                      .pod = options.pod,
                                      .pserver_address = StrCat(host, ":", server->port()),
-                                     .patience = options.patience}));
+                                     .patience = options.patience,
+                                     .on_running = on_running}));
   on_running([link] { link->Stop(); });
   const absl::Status ended = Obey(link, shard);
   on_running([] {});

@@ -339,8 +339,12 @@ class GrpcLink final : public Link {
 std::int64_t NewIncarnation() { return static_cast<std::int64_t>(IdSource::Random().Next() >> 1U) | 1; }
 
 absl::StatusOr<std::unique_ptr<Link>> Link::Connect(LinkOptions options) {
+  const auto on_running = options.on_running;
   auto link = std::make_unique<GrpcLink>(std::move(options));
-  if (absl::Status begun = link->Begin(); !begun.ok()) return begun;
+  on_running([connecting = link.get()] { connecting->Stop(); });
+  const absl::Status begun = link->Begin();
+  on_running([] {});  // before it may be gone
+  if (!begun.ok()) return begun;
   return link;
 }
 

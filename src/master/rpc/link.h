@@ -24,6 +24,8 @@ struct LinkOptions {
   std::string pod;
   std::string pserver_address;                  // of a pserver: where workers find it; "": it is a worker
   absl::Duration patience = absl::Minutes(10);  // with a master that cannot be reached
+  // While it connects: told how to stop that, and when it is over told of nothing to stop.
+  std::function<void(std::function<void()> stop)> on_running = [](const std::function<void()>&) {};
   // What it works on; asked on a thread of the link's own.
   std::function<std::vector<std::int64_t>()> holding;
   // The master was greeted again; likewise. It must not wait for answers.

@@ -24,7 +24,6 @@ constexpr std::size_t kMostWaiting = 64;
 constexpr int kMostWithoutPause = 64;
 constexpr int kPingEveryMs = 2000;
 constexpr int kPingTimeoutMs = 3000;
-constexpr int kLeastBetweenPingsMs = 500;
 
 // gRPC's side of one stream. What is under way has a tag; the stream is gone when nothing is.
 class Line final : public Session, public std::enable_shared_from_this<Line> {
@@ -40,7 +39,7 @@ class Line final : public Session, public std::enable_shared_from_this<Line> {
    public:
     virtual ~Owner() = default;
     virtual void Accept() = 0;
-    virtual bool HasToken(const grpc::ServerContext& context) const = 0;
+    virtual absl::Status Admit(const grpc::ServerContext& context) const = 0;
     virtual SessionHandler& handler() = 0;
     // Counts what is under way.
     virtual void Began() = 0;
@@ -88,8 +87,7 @@ class Line final : public Session, public std::enable_shared_from_this<Line> {
   void OnAccepted(bool ok) {
     if (!ok) return;  // the server ends
     owner_.Accept();
-    const bool known = owner_.HasToken(context_);
-    if (!known) Close(absl::UnauthenticatedError("the job's token is missing or wrong"));
+    if (absl::Status stranger = owner_.Admit(context_); !stranger.ok()) Close(stranger);
     stream_.Read(&message_, Begin(reading_));
   }
 
@@ -206,7 +204,6 @@ class GrpcSessionServer final : public SessionServer, public Line::Owner {
     // A machine that is gone sends nothing, not even an end.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastBetweenPingsMs);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ == 0) {
       server_ = nullptr;
@@ -220,7 +217,9 @@ class GrpcSessionServer final : public SessionServer, public Line::Owner {
 
   int port() const override { return port_; }
   void Accept() override { std::make_shared<Line>(*this)->Await(service_, *queue_); }
-  bool HasToken(const grpc::ServerContext& context) const override { return ps::ShowsToken(context, token_); }
+  absl::Status Admit(const grpc::ServerContext& context) const override {
+    return ps::CheckCaller(context, token_);
+  }
   SessionHandler& handler() override { return handler_; }
   void Began() override {
     const MutexLock lock(mu_);

@@ -261,7 +261,9 @@ absl::Status RunProgramWorker(const WorkerOptions& options,
                               const std::function<void(std::function<void()> stop)>& on_running) {
   std::optional<ProgramWorker>
       worker;  // outlives the trainer, whose thread loads batches until it is destroyed
-  const absl::StatusOr<std::unique_ptr<WorkerTrainer>> connected = WorkerTrainer::Connect(options);
+  WorkerOptions connecting = options;
+  connecting.on_running = on_running;
+  const absl::StatusOr<std::unique_ptr<WorkerTrainer>> connected = WorkerTrainer::Connect(connecting);
   if (absl::IsOutOfRange(connected.status())) return absl::OkStatus();  // the job is over
   TY_RETURN_IF_ERROR(connected);
   WorkerTrainer* const trainer = connected->get();

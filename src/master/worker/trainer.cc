@@ -46,6 +46,7 @@ class LinkedTrainer final : public WorkerTrainer {
                               .incarnation = incarnation,
                               .pod = options.pod,
                               .patience = options.patience,
+                              .on_running = options.on_running,
                               .holding = [this] { return Holding(); },
                               .on_welcome = [this](const wire::Welcome& welcome) { OnWelcome(welcome); }}));
     TY_ASSIGN_OR_RETURN(job_, ParseJobSpec(link_->welcome().job()));

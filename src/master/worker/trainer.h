@@ -24,6 +24,8 @@ struct WorkerOptions {
   int index = -1;  // -1: any
   std::string pod;
   absl::Duration patience = absl::Minutes(10);  // with a master that is away
+  // While it connects, as of LinkOptions.
+  std::function<void(std::function<void()> stop)> on_running = [](const std::function<void()>&) {};
 };
 
 // A minibatch: records of one task, in order, and what was made of them.

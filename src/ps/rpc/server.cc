@@ -28,7 +28,7 @@ class Call {
     virtual ~Owner() = default;
     // Waits for the next call.
     virtual void Accept() = 0;
-    virtual bool HasToken(const grpc::ServerContext& context) const = 0;
+    virtual absl::Status Admit(const grpc::ServerContext& context) const = 0;
     virtual void HandOver(Call* call) = 0;
   };
 
@@ -44,9 +44,7 @@ class Call {
       case Stage::kWaiting:
         if (!ok) break;  // the server ends
         owner_.Accept();
-        if (!owner_.HasToken(context_)) {
-          return Refuse(absl::UnauthenticatedError("the job's token is missing or wrong"));
-        }
+        if (absl::Status stranger = owner_.Admit(context_); !stranger.ok()) return Refuse(stranger);
         stage_.store(Stage::kReading, std::memory_order_release);
         return stream_.Read(&request_, this);
       case Stage::kReading:
@@ -149,7 +147,9 @@ class GrpcServer final : public RpcServer, public Call::Owner {
 
   void Accept() override { new Call(service_, *queue_, *this); }
 
-  bool HasToken(const grpc::ServerContext& context) const override { return ShowsToken(context, token_); }
+  absl::Status Admit(const grpc::ServerContext& context) const override {
+    return CheckCaller(context, token_);
+  }
 
   void HandOver(Call* call) override {
     const std::size_t turn = next_++ % threads_.size();

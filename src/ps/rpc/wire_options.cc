@@ -14,6 +14,10 @@ constexpr int kReadChunk = 1 << 20;        // what one read from the socket asks
 constexpr int kHttpFrame = (1 << 24) - 1;  // the largest that HTTP/2 has
 constexpr int kWindow = 64 << 20;
 constexpr int kHandshakeMs = 10000;
+constexpr int kIdleMs = 60000;
+constexpr int kMostCalls = 4096;  // of one connection at a time
+constexpr int kMetadataBytes = 8192;
+constexpr int kLeastBetweenPingsMs = 500;
 
 // The same on both sides; applied through whatever takes a name and a number.
 template <typename Set>
@@ -55,6 +59,12 @@ void Tune(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // One that connects and does not speak HTTP/2 holds a buffer for no longer than this.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  // What a stranger may hold: a connection without a call until it has been idle for so long, and of calls
+  // their heads, until the token in them is looked at.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastBetweenPingsMs);
 }
 
 void Tune(grpc::ChannelArguments& arguments) {
