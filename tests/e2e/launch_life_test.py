@@ -357,6 +357,35 @@ class Launcher(ScriptCase):
         self.assertTrue(answers(), "it bears what nobody meant")
 
 
+class WithoutAnOperator(ScriptCase):
+    flags = ("--no-operator",)
+
+    def launcher(self, listen):
+        launcher = subprocess.Popen([cases.TRAINYARD, "launcher", "--kubeconfig", self.cluster.kubeconfig, "--listen", listen],
+                                    env=environment(), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(launcher.communicate)
+        self.addCleanup(launcher.kill)
+        return launcher
+
+    def test_says_how_to_install_it_and_the_kinds(self):
+        said = "the cluster has no AITrainingJobs: `kubectl apply -k deploy/` installs the kind and its operator"
+        _, err = self.launcher("127.0.0.1:0").communicate(timeout=300)
+        self.assertIn(said, err)
+        kind = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy", "crds", "aitrainingjobs.yaml")
+        self.cluster.kubectl("apply", "-f", kind)
+        self.cluster.kubectl("wait", "--for=condition=Established", "-f", kind)
+        listen = "127.0.0.1:%d" % graph_jobs.free_port()
+        self.launcher(listen)
+        master = ("--master", "http://" + listen)
+        eventually(lambda: self.launch(*master, "--detach", *self.script("alone")).returncode == 0, "the task to be taken")
+        eventually(lambda: "`kubectl apply -k deploy/` installs one" in
+                   self.cluster.run("launch", "status", "alone", *master).stdout, "the task to say that there is no operator")
+        self.cluster.kubectl("delete", "-f", kind)
+        refused = self.launch(*master, *self.script("late"))
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(said, refused.stderr)
+
+
 class OverHttp(ScriptCase):
     @classmethod
     def setUpClass(cls):
