@@ -291,6 +291,23 @@ class Nodes(ScriptCase):
         self.succeed("room", job)
 
 
+    def test_with_room_for_some_run_those_and_hold_no_room_for_the_others(self):
+        job = self.start("--master", self.master, *self.script("fewer", "--worker-num", 6, "--min-workers", 2, "--cpu", "1500m",
+                                                               "--grace", "1s", what="wait"))
+        def sized():
+            return self.cluster.get("aitj", "fewer")["spec"]["replicaSpecs"]["worker"]["replicas"]
+        self.await_task("fewer", lambda task: task["phase"] == "Running", "some to run")
+        eventually(lambda: sized() < 6, "the job to have no more pods than members")
+        self.assertGreaterEqual(sized(), 2)
+        os.kill(self.pid("fewer", "worker-0"), signal.SIGKILL)
+        self.await_task("fewer", lambda task: (task["phase"], task["attempt"]) == ("Running", 2), "some to run again")
+        self.go("fewer")
+        out, err = job.communicate(timeout=300)
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assertEqual(set(self.runs("fewer").values()), {1})
+        eventually(lambda: self.cluster.get("aitj", "fewer")["status"]["phase"] == "Succeed", "its job to end")
+
+
 class Launcher(ScriptCase):
     """A launcher of the test's own, which is killed and begun again at once."""
 
