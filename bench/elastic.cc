@@ -77,7 +77,7 @@ class BenchJob {
     TY_ASSIGN_OR_RETURN(const std::string text,
                         cluster_.api().Do(kube::Operation{
                             .request = {.target = kube::ResourcePath(kube::Resource::Pods(), cluster_.ns(),
-                                                                     client::MasterName(name_), "log")}}));
+                                                                     StrCat(name_, "-master-0"), "log")}}));
     std::vector<LogLine> lines;
     for (const std::string_view line : Split(std::string_view(text), '\n')) {
       LogLine one{.text = std::string(line)};

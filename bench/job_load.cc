@@ -72,12 +72,12 @@ std::string JobBody(std::string_view name, int workers) {
 }
 
 std::string LikePodBody(std::string_view name, int workers) {
-  const ops::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", workers))).value();
+  const reconcile::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", workers))).value();
   return Renamed(ops::TfJobKind().NewMaker(job)->MakePod({.role = "worker"}), name);
 }
 
 std::string LikeServiceBody(std::string_view name) {
-  const ops::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", 1))).value();
+  const reconcile::CompactJob job = ops::TfJobKind().Decode(PrintJson(ParsedJob("like", 1))).value();
   return Renamed(ops::TfJobKind().NewMaker(job)->MakeService({.role = "worker"}), name);
 }
 
@@ -99,12 +99,12 @@ absl::StatusOr<std::unique_ptr<JobLoad>> JobLoad::Connect(std::string kubeconfig
 absl::Status JobLoad::InstallKinds() {
   TY_RETURN_IF_ERROR(ops::InstallDefinitions(*api_));
   const SteadyTime deadline = Clock::System().Steady() + kJobLoadPatience;
-  const auto served = [&](const ops::Kind& kind) {
+  const auto served = [&](const reconcile::Kind& kind) {
     return api_->List(kind.resource(), "default", {.limit = 1}).ok();
   };
   // A server takes a moment to serve a new kind.
   while (!std::ranges::all_of(ops::AllKinds(), served,
-                              [](const auto& kind) -> const ops::Kind& { return *kind; })) {
+                              [](const auto& kind) -> const reconcile::Kind& { return *kind; })) {
     if (Clock::System().Steady() > deadline) return absl::DeadlineExceededError("the kinds are not served");
     ::usleep(20'000);
   }

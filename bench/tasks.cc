@@ -201,13 +201,12 @@ absl::StatusOr<TaskFigures> MeasureTasks(const Settings& settings) {
                        .tasks_only = true};
   TY_RETURN_IF_ERROR(ReplaceFile(folder + "/job.json", master::Print(spec), 0644, Durability::kProcess));
   const std::string log = folder + "/log";
-  TY_ASSIGN_OR_RETURN(
-      Child child,
-      Child::Spawn({.argv = {"setpriv", "--pdeathsig", "KILL", settings.trainyard, "master", "--job-file",
-                             folder + "/job.json", "--state-dir", folder, "--no-pods", "--once", "--listen",
-                             "127.0.0.1:0", "--log-level", "info"},
-                    .stdout_path = log,
-                    .stderr_path = log}));
+  TY_ASSIGN_OR_RETURN(Child child,
+                      Child::Spawn({.argv = {"setpriv", "--pdeathsig", "KILL", settings.trainyard, "master",
+                                             "--job-file", folder + "/job.json", "--state-dir", folder,
+                                             "--no-pods", "--listen", "127.0.0.1:0", "--log-level", "info"},
+                                    .stdout_path = log,
+                                    .stderr_path = log}));
   std::string port;
   const SteadyTime deadline = Clock::System().Steady() + kTasksPatience;
   while (port.empty()) {

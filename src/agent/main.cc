@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/guard.h"
 #include "agent/install.h"
+#include "agent/keep.h"
 
 #ifdef TRAINYARD_WITH_JSON
 #include "boost/json/src.hpp"  // the library itself, so that the program is one file
@@ -109,6 +110,8 @@ int Run(int argc, char** argv) {
       const Failure failure = Install(parsed.options.to);
       return failure.ok() ? 0 : Complain(failure.Text(), 1);
     }
+    case Action::kKeep:
+      return Keep(parsed.options.command);
     case Action::kServe:
       return Serve(parsed.options);
   }

@@ -91,6 +91,8 @@ bool TakeAction(const std::string& arg, bool first, Options& options) {
     options.action = Action::kVersion;
   } else if (arg == "install" && first) {
     options.action = Action::kInstall;
+  } else if (arg == "keep" && first) {
+    options.action = Action::kKeep;
   } else {
     return false;
   }
@@ -102,6 +104,10 @@ std::string ReadArgs(const std::vector<std::string>& args, Options& options) {
     if (TakeAction(args[i], i == 0, options)) {
       if (options.action == Action::kHelp || options.action == Action::kVersion) return "";
       continue;
+    }
+    if (args[i] == "--" && options.action == Action::kKeep) {
+      options.command.assign(args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
+      return "";
     }
     const std::size_t equals = args[i].find('=');
     const std::string name = args[i].substr(0, equals);
@@ -133,6 +139,9 @@ ParsedOptions ParseOptions(const std::vector<std::string>& args, const Environme
   if (parsed.wrong.empty() && parsed.options.action == Action::kInstall && parsed.options.to.empty()) {
     parsed.wrong = "install needs --to FILE";
   }
+  if (parsed.wrong.empty() && parsed.options.action == Action::kKeep && parsed.options.command.empty()) {
+    parsed.wrong = "keep needs a program: keep -- PROGRAM [ARGUMENTS]";
+  }
   return parsed;
 }
 
@@ -142,6 +151,7 @@ std::string Help() {
       "\n"
       "usage: trainyard-agent [FLAGS]              serve; the token is in $TRAINYARD_AGENT_TOKEN\n"
       "       trainyard-agent install --to FILE    put this program there, for another container\n"
+      "       trainyard-agent keep -- PROGRAM ...  run a program, and start it again when it is killed\n"
       "\n";
   for (const Flag& flag : kFlags) {
     std::string left = "  --" + std::string(flag.name) + " " + std::string(flag.value);

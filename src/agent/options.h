@@ -9,17 +9,18 @@
 
 namespace trainyard::agent {
 
-enum class Action : std::uint8_t { kServe, kInstall, kHelp, kVersion };
+enum class Action : std::uint8_t { kServe, kInstall, kKeep, kHelp, kVersion };
 
 struct Options {
   Action action = Action::kServe;
   std::string listen = "0.0.0.0:7896";
   std::string token_file;
   std::string script = "exec.py";
-  std::string python;       // empty: the first of python3 and python
-  std::string working_dir;  // empty: the current one
-  std::string state_dir;    // empty: $TMPDIR or /tmp
-  std::string to;           // of an installation
+  std::string python;                // empty: the first of python3 and python
+  std::string working_dir;           // empty: the current one
+  std::string state_dir;             // empty: $TMPDIR or /tmp
+  std::string to;                    // of an installation
+  std::vector<std::string> command;  // to keep running
   std::uint64_t log_bytes = std::uint64_t{64} << 20;
   std::uint64_t term_grace_millis = 8'000;
   std::uint64_t idle_timeout_millis = 30'000;

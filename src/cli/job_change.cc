@@ -43,7 +43,7 @@ absl::StatusOr<std::string> PatchChecked(kube::Api& api, const kube::Resource& r
   if (kind == kinds.end()) return api.Patch(resource, key, body, options);
   const bool dry_run = std::exchange(options.dry_run, true);
   TY_ASSIGN_OR_RETURN(std::string patched, api.Patch(resource, key, body, options));
-  TY_ASSIGN_OR_RETURN(const ops::CompactJob job, (*kind)->Decode(patched));
+  TY_ASSIGN_OR_RETURN(const reconcile::CompactJob job, (*kind)->Decode(patched));
   if (!job.invalid.empty()) return absl::InvalidArgumentError(StrCat(job.invalid, "; nothing was changed"));
   if (dry_run) return patched;
   options.dry_run = false;
@@ -171,9 +171,10 @@ class Scale final : public Command {
   std::string name() const override { return "scale"; }
   std::string summary() const override { return "Change how many pods a job's role has"; }
   std::string details() const override {
-    return "Of an AITrainingJob or a TFJob. Elastic jobs and tasks find their size between --min-workers "
-           "and\n"
-           "--max-workers by themselves.\n\n"
+    return "Of an AITrainingJob, a TFJob or an elastic job. A group with edlPolicy Auto, such as the workers "
+           "of "
+           "an\n"
+           "elastic job with --max-workers, finds its size between its bounds by itself.\n\n"
            "Examples:\n"
            "  trainyard scale aitj/paddle trainer=4\n"
            "  trainyard scale mnist 3                # its only role, or the one named worker or trainer";
@@ -193,9 +194,8 @@ class Scale final : public Command {
       return UsageError(StrCat("'", Escaped(size_), "' is no size: write 3 or trainer=3"));
     TY_ASSIGN_OR_RETURN(const auto client, jobs_.Connect());
     TY_ASSIGN_OR_RETURN(const view::Job job, FindNamed(*client, job_));
-    if (job.kind == view::Kind::kElastic || job.kind == view::Kind::kTask)
-      return UsageError(
-          StrCat(job.Id(), " finds its size by itself, between --min-workers and --max-workers"));
+    if (job.kind == view::Kind::kTask)
+      return UsageError(StrCat(job.Id(), " keeps the number of members that it was launched with"));
     if (job.over) return absl::FailedPreconditionError(StrCat(job.Id(), " has ended: ", job.state));
     const std::string_view roles = job.kind == view::Kind::kTfJob ? "tfReplicaSpecs" : "replicaSpecs";
     TY_ASSIGN_OR_RETURN(const std::string chosen, ChooseRole(job, roles, role));
@@ -304,19 +304,10 @@ class Delete final : public Command {
 
   static absl::Status Remove(JobsClient& client, const view::Job& job) {
     const view::KindFacts& facts = view::FactsOf(job.kind);
-    std::vector<std::pair<kube::Resource, std::string>> objects = {
-        {facts.resource, StrCat(job.name, facts.object_suffix)}};
-    if (job.kind == view::Kind::kElastic) {
-      // Workers, progress and history are the master's own, and go with it.
-      objects.emplace_back(kube::Resource::ConfigMaps(), StrCat(job.name, "-job"));
-      objects.emplace_back(kube::Resource::Secrets(), StrCat(job.name, "-token"));
-    }
-    for (const auto& [resource, name] : objects) {
-      kube::DeleteOptions options{.propagation = kube::Propagation::kBackground};
-      if (&resource == &objects.front().first) options.uid = job.uid;
-      const absl::Status gone = client.api().Delete(resource, {job.ns, name}, options);
-      if (!gone.ok() && !kube::IsNotFound(gone)) return Annotate(gone, job.Id());
-    }
+    const absl::Status gone =
+        client.api().Delete(facts.resource, {job.ns, StrCat(job.name, facts.object_suffix)},
+                            {.propagation = kube::Propagation::kBackground, .uid = job.uid});
+    if (!gone.ok() && !kube::IsNotFound(gone)) return Annotate(gone, job.Id());
     return absl::OkStatus();
   }
 

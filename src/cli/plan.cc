@@ -74,7 +74,7 @@ class Plan final : public Command {
  private:
   absl::Status PlanLive() {
     const std::size_t slash = job_->find('/');
-    const ops::Kind* kind = ops::FindKind(kinds_, job_->substr(0, slash));
+    const reconcile::Kind* kind = ops::FindKind(kinds_, job_->substr(0, slash));
     if (slash == std::string::npos || slash + 1 == job_->size() || kind == nullptr) {
       return UsageError(StrCat("'", Escaped(*job_), "' is no job: tfjob/NAME or aitj/NAME"));
     }
@@ -94,7 +94,7 @@ class Plan final : public Command {
     const std::string server = config.server;
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
     kube::Api api(*transport, Clock::System(), IdSource::Random(), {.attempts = 2});
-    const ops::Kind* kind = ops::FindKind(kinds_, "aitj");
+    const reconcile::Kind* kind = ops::FindKind(kinds_, "aitj");
     const auto preview = ops::ViewScaling(*kind, api, Clock::System(), limits);
     if (!preview.ok()) return Annotate(preview.status(), server);
     if (output_ == "json") return Print(StrCat(PrintJson(ops::ScalingToJson(*preview)), "\n"));
@@ -110,7 +110,7 @@ class Plan final : public Command {
       const auto found = std::ranges::find_if(
           kinds_, [&](const auto& kind) { return kind->resource().kind == StringAt(document, {"kind"}); });
       if (found == kinds_.end()) continue;
-      const ops::Kind& kind = **found;
+      const reconcile::Kind& kind = **found;
       ++jobs;
       Object& metadata = MakeObjectAt(document, {"metadata"});
       if (!ns_.empty() && !metadata.contains("namespace")) metadata["namespace"] = ns_;
@@ -146,7 +146,7 @@ class Plan final : public Command {
   std::string ns_;
   std::string output_ = "text";
   KubeFlags kube_;
-  const std::vector<std::unique_ptr<ops::Kind>> kinds_ = ops::AllKinds();
+  const std::vector<std::unique_ptr<reconcile::Kind>> kinds_ = ops::AllKinds();
 };
 
 }  // namespace

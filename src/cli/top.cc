@@ -25,44 +25,11 @@ namespace {
 constexpr absl::Duration kTopRefresh = absl::Seconds(1);
 constexpr absl::Duration kFirstWindow = absl::Milliseconds(300);
 
-// Records a second of the job and of each member, by what the job has told between two looks.
-class Rates {
- public:
-  void See(const Document& told) {
-    const SteadyTime now = Clock::System().Steady();
-    Add("", IntAt(told, {"totalRecords"}), now);
-    const Object* const members = ObjectAt(told, {"members"});
-    if (members == nullptr) return;
-    for (const auto& member : *members)
-      Add(std::string(Key(member)), IntAt(member.value(), {"records"}), now);
-  }
-  // "": of the job. "-": nobody has told it.
-  std::string Of(const std::string& member) const {
-    const auto found = known_.find(member);
-    return found == known_.end() || !found->second.rate ? "-" : fmt::format("{:.0f}", *found->second.rate);
-  }
-
- private:
-  struct Known {
-    std::int64_t records = 0;
-    SteadyTime at;
-    std::optional<double> rate;
-  };
-  void Add(const std::string& member, std::optional<std::int64_t> records, SteadyTime now) {
-    if (!records) return;
-    const auto [known, is_new] = known_.try_emplace(member, Known{*records, now, std::nullopt});
-    if (is_new) return;
-    // Another process has come, or the job went back to a checkpoint: what was before does not count.
-    known->second.rate = *records < known->second.records
-                             ? std::nullopt
-                             : std::optional(static_cast<double>(*records - known->second.records) /
-                                             std::max(absl::ToDoubleSeconds(now - known->second.at), 1e-3));
-    known->second.records = *records;
-    known->second.at = now;
-  }
-
-  std::map<std::string, Known> known_;
-};
+// Records a second, as the job reports them; "-": it does not.
+std::string PrintRate(const Document& told, Path path) {
+  const auto rate = NumberAt(told, path);
+  return rate ? fmt::format("{:.0f}", *rate) : "-";
+}
 
 class Top final : public Command {
  public:
@@ -109,14 +76,12 @@ class Top final : public Command {
   }
 
   absl::StatusOr<std::string> Draw(JobsClient& client, view::Job job) {
-    // What is looked at for the first time says how much there was in all, and not how fast it came.
+    // The first time, usage is known only as what was used in all.
     if (std::exchange(first_, false)) {
-      rates_.See(job.told);
       view::ReadUsage(client.api(), job.ns).IgnoreError();
       absl::SleepFor(kFirstWindow);
       TY_ASSIGN_OR_RETURN(job, view::FindJob(client.api(), job.ns, {.kind = job.kind, .name = job.name}));
     }
-    rates_.See(job.told);
     TY_ASSIGN_OR_RETURN(const view::JobPage page, view::ReadMembers(client.api(), std::move(job)));
     const auto usage = view::ReadUsage(client.api(), page.job.ns);
     const absl::Time now = absl::Now();
@@ -124,7 +89,8 @@ class Top final : public Command {
         StrCat(page.job.Id(), "  ", page.job.state.empty() ? "-" : page.job.state, "  ", page.job.ready, "/",
                page.job.wanted, " ready  ", page.job.restarts, " restarts");
     for (const auto& [name, value] : page.job.progress) StrAppend(out, "  ", name, " ", value);
-    if (const std::string rate = rates_.Of(""); rate != "-") StrAppend(out, "  ", rate, " records/s");
+    if (const std::string rate = PrintRate(page.job.told, {"rate"}); rate != "-")
+      StrAppend(out, "  ", rate, " records/s");
     out += "\n\n";
     const bool tells = ObjectAt(page.job.told, {"members"}) != nullptr;
     std::vector<std::vector<std::string>> rows = {{"MEMBER", "STATE", "CPU", "MEMORY"}};
@@ -142,7 +108,8 @@ class Top final : public Command {
       std::vector<std::string> row = {member.name, member.state, cpu, memory};
       if (tells) {
         const auto version = IntAt(page.job.told, {"members", member.name, "version"});
-        row.insert(row.end(), {rates_.Of(member.name), version ? StrCat(*version) : "-"});
+        row.insert(row.end(), {PrintRate(page.job.told, {"members", member.name, "rate"}),
+                               version ? StrCat(*version) : "-"});
       }
       row.insert(row.end(), {StrCat(member.restarts), member.node.empty() ? "-" : member.node,
                              kube::PrintAge(now - member.created)});
@@ -161,7 +128,6 @@ class Top final : public Command {
   bool once_ = false;
   JobsFlags jobs_;
   bool first_ = true;
-  Rates rates_;
 };
 
 }  // namespace

@@ -1,11 +1,9 @@
 // trainyard train, trainyard evaluate, trainyard predict
 #include <cmath>
 #include <iostream>
-#include <set>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -19,50 +17,16 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kTrainRefresh = absl::Milliseconds(200);
-constexpr double kSpeedMemory = 0.9;
-constexpr absl::Duration kSpeedEvery = absl::Milliseconds(500);
-
-// How fast it goes, by what it has done since it was last looked at.
-class Speed {
- public:
-  void See(double records, SteadyTime now) {
-    if (since_ == SteadyTime()) return Begin(records, now);
-    const double seconds = absl::ToDoubleSeconds(now - since_);
-    if (seconds < absl::ToDoubleSeconds(kSpeedEvery)) return;
-    // A master that went back to a checkpoint has done less than before.
-    if (records < records_) return Begin(records, now);
-    const double rate = (records - records_) / seconds;
-    rate_ = rate_ > 0 ? rate_ * kSpeedMemory + rate * (1 - kSpeedMemory) : rate;
-    Begin(records, now);
-  }
-  double rate() const { return rate_; }
-
- private:
-  void Begin(double records, SteadyTime now) {
-    records_ = records;
-    since_ = now;
-  }
-  double records_ = 0;
-  double rate_ = 0;
-  SteadyTime since_;
-};
 
 // One line of where a job stands, and the lines of what has happened to it.
 class ProgressPrinter {
  public:
   void Show(const client::ElasticNews& news) {
-    if (news.progress.is_null())
-      return line_.Show(news.master.empty() ? "the master is starting" : StrCat("the master ", news.master));
+    for (const kube::GonePod& pod : news.replaced)
+      line_.Say(StrCat(pod.member, " is restarted: ", pod.pod, " ", pod.cause));
+    if (news.progress.is_null()) return line_.Show(news.phase.empty() ? "the job is starting" : news.phase);
     const Document& progress = news.progress;
-    if (const Array* const restarts = ArrayAt(progress, {"lastRestarts"})) {
-      for (const Document& restart : *restarts) {
-        const std::string text =
-            StrCat(StringAt(restart, {"role"}), " ", IntAt(restart, {"index"}).value_or(0),
-                   " is launched again: ", StringAt(restart, {"pod"}), " ", StringAt(restart, {"cause"}));
-        if (seen_.insert(StrCat(StringAt(restart, {"time"}), text)).second) line_.Say(text);
-      }
-    }
-    speed_.See(NumberAt(progress, {"totalRecords"}).value_or(0), Clock::System().Steady());
+    restarts_ = news.restarts;
     line_.Show(Text(progress));
   }
   void End() { line_.End(); }
@@ -85,20 +49,20 @@ class ProgressPrinter {
     StrAppend(text, "  ", IntAt(progress, {"workers"}).value_or(0), " workers  ");
     if (const std::int64_t pservers = IntAt(progress, {"pservers"}).value_or(0); pservers > 0)
       StrAppend(text, pservers, " pservers  ");
-    StrAppend(text, IntAt(progress, {"restarts"}).value_or(0), " restarts");
-    if (speed_.rate() >= 1) {
-      text += fmt::format("  {:.0f} records/s", speed_.rate());
+    StrAppend(text, restarts_, " restarts");
+    const double rate = NumberAt(progress, {"rate"}).value_or(0);
+    if (rate >= 1) {
+      text += fmt::format("  {:.0f} records/s", rate);
       const double all =
           NumberAt(progress, {"epochRecords"}).value_or(0) * NumberAt(progress, {"epochs"}).value_or(0);
-      const double left = (all - NumberAt(progress, {"totalRecords"}).value_or(0)) / speed_.rate();
+      const double left = (all - NumberAt(progress, {"totalRecords"}).value_or(0)) / rate;
       if (phase == "Training" && left > 0)
         StrAppend(text, "  ", absl::FormatDuration(absl::Seconds(std::ceil(left))), " left");
     }
     if (const std::string_view checkpoint = StringAt(progress, {"checkpoint"});
         checkpoint.starts_with("could not"))
       StrAppend(text, "  checkpoint ", checkpoint);
-    if (const std::string_view waiting = StringAt(progress, {"waiting"});
-        !waiting.empty() && speed_.rate() < 1)
+    if (const std::string_view waiting = StringAt(progress, {"waiting"}); !waiting.empty() && rate < 1)
       StrAppend(text, "  waiting for ", waiting);
     return text;
   }
@@ -114,8 +78,7 @@ class ProgressPrinter {
 
  private:
   StatusLine line_;
-  std::set<std::string> seen_;
-  Speed speed_;
+  int restarts_ = 0;
 };
 
 class ElasticCommand final : public Command {
@@ -180,7 +143,7 @@ class ElasticCommand final : public Command {
       settings.state_dir =
           StrCat(storage.empty() ? "STORAGE" : client::MountPath(settings.pods.storage), "/elastic");
       std::cout << PrintJson(client::JobConfig(settings)) << "\n"
-                << PrintJson(client::MasterPod(settings)) << std::endl;
+                << PrintJson(client::ElasticJobObject(settings)) << std::endl;
       return absl::OkStatus();
     }
     const EndingSignals signals;  // before the first thread
@@ -222,25 +185,26 @@ class ElasticCommand final : public Command {
       const std::string_view phase = StringAt(news.progress, {"phase"});
       if (phase == "Complete") {
         printer.End();
-        std::cout << Summary(news.progress) << std::endl;
+        std::cout << Summary(news) << std::endl;
         return keep_ ? absl::OkStatus() : job.Delete();
       }
-      if (phase == "Failed") {
+      const std::string_view reason = StringAt(news.progress, {"reason"});
+      if (phase == "Failed" || news.failed) {
         printer.End();
-        return absl::InternalError(StrCat(
-            "job ", job_name, " has failed: ", StringAt(news.progress, {"reason"}),
-            "; its pods are kept, see `kubectl get pods -l trainyard.dev/elastic-job=", job_name, "`"));
+        return absl::InternalError(StrCat("job ", job_name,
+                                          " has failed: ", reason.empty() ? news.phase : reason,
+                                          "; its pods are kept: `trainyard logs elastic/", job_name, "`"));
       }
       if (news.gone || news.ended) {
         printer.End();
         return absl::InternalError(
-            StrCat("the master of job ", job_name,
-                   news.gone ? " is gone: it was deleted" : StrCat(" has ended: it ", news.master)));
+            StrCat("job ", job_name, news.gone ? " was deleted" : " has ended without a result"));
       }
     }
   }
 
-  std::string Summary(const Document& progress) const {
+  std::string Summary(const client::ElasticNews& news) const {
+    const Document& progress = news.progress;
     std::string text = StrCat(kind_ == master::JobKind::kTrain      ? "trained "
                               : kind_ == master::JobKind::kEvaluate ? "evaluated "
                                                                     : "predicted ",
@@ -249,8 +213,7 @@ class ElasticCommand final : public Command {
       StrAppend(text, ", version ", IntAt(progress, {"version"}).value_or(0));
     if (const std::int64_t times = IntAt(progress, {"nonFinite"}).value_or(0); times > 0)
       StrAppend(text, ", ", times, " times not finite (", StringAt(progress, {"lastNonFinite"}), ")");
-    return StrCat(text, ProgressPrinter::Metrics(progress), "  ", IntAt(progress, {"restarts"}).value_or(0),
-                  " restarts");
+    return StrCat(text, ProgressPrinter::Metrics(progress), "  ", news.restarts, " restarts");
   }
 
   const master::JobKind kind_;

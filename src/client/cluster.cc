@@ -66,6 +66,10 @@ bool IsOfThisMachine(const Document& node) {
 
 }  // namespace
 
+bool IsFailure(std::string_view phase) {
+  return phase == "Failed" || phase == "Timeout" || phase == "Preempted" || phase == "NodeFail";
+}
+
 std::string PhaseOf(const Document& job) {
   std::string text(StringAt(job, {"status", "phase"}));
   const Array* conditions = ArrayAt(job, {"status", "conditions"});

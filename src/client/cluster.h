@@ -71,6 +71,10 @@ class Cluster {
   const std::unique_ptr<kube::Api> api_;
 };
 
+// The phases that an AITrainingJob ends in: as it should, and otherwise.
+inline constexpr std::string_view kSucceeded = "Succeed";
+bool IsFailure(std::string_view phase);
+
 // Why an AITrainingJob is as it is, for people: "Pending: 0/3 nodes are available". Empty: it says nothing.
 std::string PhaseOf(const Document& job);
 

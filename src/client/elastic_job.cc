@@ -1,5 +1,6 @@
 #include "client/elastic_job.h"
 
+#include <set>
 #include <utility>
 
 #include "base/access.h"
@@ -9,52 +10,26 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/informer.h"
-#include "kube/pod.h"
-#include "master/pods/keeper.h"
-#include "master/pods/teller.h"
+#include "kube/pod_history.h"
 
 namespace trainyard::client {
 namespace {
 
 constexpr int kIdLength = 8;
 constexpr std::size_t kMostConfigBytes = std::size_t{1} << 20;
+constexpr std::string_view kHistoryKind = "aitrainingjob";
 
-// A ConfigMap's metadata and the line that matters.
-struct ProgressText {
+// An object with its metadata apart, for a cache.
+struct ParsedObject {
   kube::ObjectMeta meta;
-  std::string text;
+  Document object;
 };
 
-absl::StatusOr<ProgressText> ParseProgressText(std::string json) {
-  TY_ASSIGN_OR_RETURN(const Document object, ParseJson(json));
-  ProgressText progress;
-  progress.text = StringAt(object, {"data", master::kProgressKey});
-  TY_ASSIGN_OR_RETURN(progress.meta, kube::ParseObjectMeta(std::move(json)));
-  return progress;
-}
-
-// Why the pod does not do what it should; "": it does.
-std::string TroubleOf(const kube::CompactPod& pod) {
-  if (pod.phase == kube::PodPhase::kPending) {
-    if (!pod.unscheduled.empty()) return StrCat("waits for a node: ", pod.unscheduled.view());
-    for (const kube::ContainerStatus& container : pod.containers) {
-      if (container.state.kind == kube::ContainerState::Kind::kWaiting && !container.state.reason.empty())
-        return StrCat(container.state.reason.view(), container.state.message.empty() ? "" : ": ",
-                      container.state.message);
-    }
-    return "is being started";
-  }
-  for (const kube::ContainerStatus& container : pod.containers) {
-    if (container.state.kind == kube::ContainerState::Kind::kWaiting && container.last_termination)
-      return StrCat("exited ", container.last_termination->exit_code, ": ",
-                    container.last_termination->message);
-    if (container.state.kind != kube::ContainerState::Kind::kTerminated) continue;
-    if (container.state.exit_code != 0)
-      return StrCat("exited ", container.state.exit_code, ": ", container.state.message);
-    // The master of a job that has failed exits 0, so that no kubelet begins it again.
-    if (!container.state.message.empty()) return StrCat("failed: ", container.state.message);
-  }
-  return "";
+absl::StatusOr<ParsedObject> ParseObject(std::string json) {
+  ParsedObject parsed;
+  TY_ASSIGN_OR_RETURN(parsed.object, ParseJson(json));
+  TY_ASSIGN_OR_RETURN(parsed.meta, kube::ParseObjectMeta(std::move(json)));
+  return parsed;
 }
 
 class ClusterElasticJob final : public ElasticJob {
@@ -62,24 +37,17 @@ class ClusterElasticJob final : public ElasticJob {
   ClusterElasticJob(Cluster& cluster, std::string name)
       : cluster_(cluster),
         name_(std::move(name)),
-        progress_(cluster.api(), Clock::System(), IdSource::Random(),
-                  {.resource = kube::Resource::ConfigMaps(),
-                   .ns = cluster.ns(),
-                   .field_selector = StrCat("metadata.name=", master::ProgressName(name_))},
-                  ParseProgressText),
-        master_(cluster.api(), Clock::System(), IdSource::Random(),
-                {.resource = kube::Resource::Pods(),
-                 .ns = cluster.ns(),
-                 .field_selector = StrCat("metadata.name=", MasterName(name_))},
-                [](std::string json) { return kube::ParsePod(std::move(json)); }) {
-    progress_.OnChange([this](const auto&) { Wake(); });
-    master_.OnChange([this](const auto&) { Wake(); });
-    progress_.Start();
-    master_.Start();
+        job_(cluster.api(), Clock::System(), IdSource::Random(), Only(AITrainingJobs(), name_), ParseObject),
+        history_(cluster.api(), Clock::System(), IdSource::Random(),
+                 Only(kube::Resource::ConfigMaps(), kube::HistoryName(kHistoryKind, name_)), ParseObject) {
+    job_.OnChange([this](const auto&) { Wake(); });
+    history_.OnChange([this](const auto&) { Wake(); });
+    job_.Start();
+    history_.Start();
   }
   ~ClusterElasticJob() override {
-    progress_.Stop();
-    master_.Stop();
+    job_.Stop();
+    history_.Stop();
   }
 
   ElasticNews Await(absl::Duration timeout) override {
@@ -91,40 +59,49 @@ class ClusterElasticJob final : public ElasticJob {
       woken_ = false;
     }
     ElasticNews news;
-    const kube::ObjectKey progress_key{cluster_.ns(), master::ProgressName(name_)};
-    const auto take = [&](const std::string& text) {
-      if (auto parsed = ParseJson(text); parsed.ok()) news.progress = *std::move(parsed);
-    };
-    if (const auto progress = progress_.cache().Get(progress_key)) take(progress->text);
-    const auto pod = master_.cache().Get({cluster_.ns(), MasterName(name_)});
-    if (pod == nullptr) {
-      news.gone = master_.HasSynced();
+    const auto job = job_.cache().Get({cluster_.ns(), name_});
+    if (job == nullptr) {
+      news.gone = job_.HasSynced();
       return news;
     }
-    news.master = TroubleOf(*pod);
-    news.ended = pod->IsFinished();
-    if (!news.ended) return news;
-    // The watch of the pod may be ahead of the watch of what the master wrote before it ended.
-    const auto last = cluster_.api().Get(kube::Resource::ConfigMaps(), progress_key);
-    if (const auto progress = last.ok() ? ParseProgressText(*last) : last.status(); progress.ok())
-      take(progress->text);
-    if (news.master.empty()) news.master = "ended without a result";
+    const Document& object = job->object;
+    if (const Document* const progress = Find(object, {"status", "progress"})) news.progress = *progress;
+    news.phase = PhaseOf(object);
+    news.restarts = static_cast<int>(IntAt(object, {"status", "restartTotal"}).value_or(0));
+    const std::string_view phase = StringAt(object, {"status", "phase"});
+    news.failed = IsFailure(phase);
+    news.ended = news.failed || phase == kSucceeded;
+    const std::string_view reported = StringAt(news.progress, {"phase"});
+    TakeReplaced(job->meta, news.ended || reported == "Complete" || reported == "Failed", news);
     return news;
   }
 
   absl::Status Delete() override {
-    // Workers and progress are the master's own, and go with it.
-    TY_RETURN_IF_ERROR(cluster_.Delete(kube::Resource::Pods(), MasterName(name_)));
-    for (const auto& [resource, object] :
-         {std::pair(&kube::Resource::ConfigMaps(), ConfigName(name_)),
-          std::pair(&kube::Resource::Secrets(), TokenName(name_)),
-          std::pair(&kube::Resource::ConfigMaps(), master::ProgressName(name_))}) {
-      TY_RETURN_IF_ERROR(cluster_.Delete(*resource, object));
-    }
-    return absl::OkStatus();
+    // What it owns goes with it.
+    return cluster_.Delete(AITrainingJobs(), name_);
   }
 
  private:
+  kube::WatcherOptions Only(const kube::Resource& resource, const std::string& name) const {
+    return {.resource = resource, .ns = cluster_.ns(), .field_selector = StrCat("metadata.name=", name)};
+  }
+
+  // At the end the watch of the history may be behind that of the job: the server is asked.
+  void TakeReplaced(const kube::ObjectMeta& job, bool over, ElasticNews& news) {
+    std::vector<kube::GonePod> gone;
+    if (over) {
+      auto read = kube::ReadHistory(cluster_.api(), cluster_.ns(), kHistoryKind, name_, job.uid);
+      if (read.ok()) gone = *std::move(read);
+    } else if (const auto history =
+                   history_.cache().Get({cluster_.ns(), kube::HistoryName(kHistoryKind, name_)})) {
+      if (history->meta.controller && history->meta.controller->uid == job.uid)
+        gone = kube::ParseHistory(history->object);
+    }
+    for (kube::GonePod& pod : gone) {
+      if (seen_.insert(pod.uid).second) news.replaced.push_back(std::move(pod));
+    }
+  }
+
   void Wake() {
     const MutexLock lock(mu_);
     woken_ = true;
@@ -133,27 +110,27 @@ class ClusterElasticJob final : public ElasticJob {
 
   Cluster& cluster_;
   const std::string name_;
+  std::set<std::string> seen_;  // uids of pods that were replaced
   Mutex mu_;
   CondVar changed_;
   bool woken_ TY_GUARDED_BY(mu_) = false;
-  kube::Informer<ProgressText> progress_;
-  kube::Informer<kube::CompactPod> master_;
+  kube::Informer<ParsedObject> job_;
+  kube::Informer<ParsedObject> history_;
 };
 
 absl::Status RemoveEnded(Cluster& cluster, const std::string& name) {
-  const absl::StatusOr<std::string> there =
-      cluster.api().Get(kube::Resource::Pods(), {cluster.ns(), MasterName(name)});
+  const absl::StatusOr<Document> there = cluster.Get(AITrainingJobs(), name);
   if (kube::IsNotFound(there.status())) return absl::OkStatus();
   TY_RETURN_IF_ERROR(there);
-  TY_ASSIGN_OR_RETURN(const kube::CompactPod pod, kube::ParsePod(*there));
-  if (!pod.IsFinished()) {
-    return absl::AlreadyExistsError(
-        StrCat("job ", name,
-               " is there already, and has not ended: choose another --name, or delete it with "
-               "`kubectl delete pod ",
-               MasterName(name), "`"));
+  const std::string_view phase = StringAt(*there, {"status", "phase"});
+  const bool ours = StringAt(*there, {"metadata", "labels", kElasticJobLabel}) == name;
+  if (!ours || (phase != kSucceeded && !IsFailure(phase))) {
+    return absl::AlreadyExistsError(StrCat("job ", name,
+                                           ours ? " has not ended" : " is another kind of AITrainingJob",
+                                           ": choose another --name, or delete it with `trainyard delete ",
+                                           ours ? "elastic" : "aitj", "/", name, "`"));
   }
-  return ClusterElasticJob(cluster, name).Delete();
+  return cluster.Delete(AITrainingJobs(), name);
 }
 
 }  // namespace
@@ -185,12 +162,25 @@ absl::StatusOr<std::unique_ptr<ElasticJob>> ElasticJob::Submit(Cluster& cluster,
   TY_RETURN_IF_ERROR(put(kube::Resource::Secrets(), TokenSecret(cluster.ns(), TokenName(spec.name), token),
                          TokenName(spec.name)));
   TY_RETURN_IF_ERROR(put(kube::Resource::ConfigMaps(), config, ConfigName(spec.name)));
-  TY_RETURN_IF_ERROR(cluster.Create(kube::Resource::Pods(), MasterPod(settings)));
+  const absl::StatusOr<Document> made = cluster.Create(AITrainingJobs(), ElasticJobObject(settings));
+  if (!made.ok()) {
+    cluster.Delete(kube::Resource::Secrets(), TokenName(spec.name)).IgnoreError();
+    cluster.Delete(kube::Resource::ConfigMaps(), ConfigName(spec.name)).IgnoreError();
+    return made.status();
+  }
+  // From now on they go with the job.
+  const std::string owner = PrintJson(OwnerPatch(*made));
+  std::vector<kube::Operation> patches;
+  patches.push_back(
+      kube::PatchOperation(kube::Resource::Secrets(), {cluster.ns(), TokenName(spec.name)}, owner, {}));
+  patches.push_back(
+      kube::PatchOperation(kube::Resource::ConfigMaps(), {cluster.ns(), ConfigName(spec.name)}, owner, {}));
+  for (const auto& patched : cluster.api().Do(std::move(patches))) TY_RETURN_IF_ERROR(patched.status());
   return std::make_unique<ClusterElasticJob>(cluster, spec.name);
 }
 
 absl::StatusOr<std::unique_ptr<ElasticJob>> ElasticJob::Attach(Cluster& cluster, std::string_view name) {
-  TY_RETURN_IF_ERROR(cluster.Get(kube::Resource::Pods(), MasterName(name)));
+  TY_RETURN_IF_ERROR(cluster.Get(AITrainingJobs(), name));
   return std::make_unique<ClusterElasticJob>(cluster, std::string(name));
 }
 

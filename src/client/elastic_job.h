@@ -4,21 +4,26 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/document.h"
 #include "client/cluster.h"
 #include "client/elastic_manifests.h"
+#include "kube/pod_history.h"
 
 namespace trainyard::client {
 
 // What is known of a job at a moment.
 struct ElasticNews {
-  Document progress;   // as master/pods/teller.h prints it; null: the master has said nothing yet
-  std::string master;  // why the master's pod does not run; "": it does
-  bool gone = false;   // the master's pod is not there any more
-  bool ended = false;  // the master's pod has ended
+  Document progress;    // as master/pods/job_link.h prints it; null: the master has not reported yet
+  std::string phase;    // of the AITrainingJob, with what it says of it: "Pending: 0/1 nodes are available"
+  int restarts = 0;     // of all pods together
+  bool gone = false;    // the job is not there any more
+  bool ended = false;   // the job has ended
+  bool failed = false;  // and not as it should
+  std::vector<kube::GonePod> replaced;  // pods that were replaced since the last call
 };
 
 class ElasticJob {

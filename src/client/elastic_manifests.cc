@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "master/pods/keeper.h"
+#include "master/pods/job_link.h"
 
 namespace trainyard::client {
 namespace {
@@ -15,38 +15,89 @@ constexpr std::string_view kJobVolume = "job";
 constexpr int kMasterGraceSeconds = 30;  // for its last checkpoint
 constexpr int kWorkerGraceSeconds = 5;
 
-Object LabelsOf(const ElasticSettings& settings, std::string_view role) {
-  return {{master::kElasticJobLabel, settings.spec.name}, {master::kElasticRoleLabel, role}};
-}
-
 graph::Resource ResourceOf(const master::PodSpec& pod) {
   return {.cpu = pod.cpu, .gpu = pod.gpu, .memory = pod.memory};
 }
 
-Object PodSpecOf(const ElasticSettings& settings, const master::PodSpec& pod, Object container) {
+// A group whose pods have this container.
+Object GroupOf(const ElasticSettings& settings, std::string_view name, int replicas,
+               const master::PodSpec& pod, Object container) {
+  container["name"] = StrCat("aitj-", name);
   container["image"] = settings.pods.image;
   if (!settings.image_pull_policy.empty()) container["imagePullPolicy"] = settings.image_pull_policy;
   container["resources"] = ResourcesOf(ResourceOf(pod));
   container["volumeMounts"] = Array{MountOf(settings.pods.storage),
                                     Object{{"name", kJobVolume}, {"mountPath", kFolder}, {"readOnly", true}}};
+  const bool master = name == master::kMasterGroup;
   Object spec{{"containers", Array{std::move(container)}},
               {"volumes", Array{VolumeOf(settings.pods.storage),
                                 Object{{"name", kJobVolume},
-                                       {"configMap", Object{{"name", ConfigName(settings.spec.name)}}}}}}};
+                                       {"configMap", Object{{"name", ConfigName(settings.spec.name)}}}}}},
+              {"terminationGracePeriodSeconds", master ? kMasterGraceSeconds : kWorkerGraceSeconds}};
   if (!pod.priority_class.empty()) spec["priorityClassName"] = pod.priority_class;
-  return spec;
+  if (master) {
+    spec["automountServiceAccountToken"] = true;  // it scales its workers and reports progress
+    if (!settings.service_account.empty()) spec["serviceAccountName"] = settings.service_account;
+  }
+  return {{"replicas", replicas},
+          {"restartPolicy", "OnNodeFailWithExitCode"},
+          {"restartScope", "Pod"},
+          {"completePolicy", master ? "All" : "None"},
+          {"template", Object{{"metadata", Object{{"annotations", Object{{"trainyard.dev/fenced", "true"}}}}},
+                              {"spec", std::move(spec)}}}};
 }
 
-// That its master makes, and makes anew.
-Document PodOf(const ElasticSettings& settings, std::string_view role, const master::PodSpec& pod,
-               Object container) {
-  Object spec = PodSpecOf(settings, pod, std::move(container));
-  spec["restartPolicy"] = "Never";
-  spec["terminationGracePeriodSeconds"] = kWorkerGraceSeconds;
-  return Object{{"apiVersion", "v1"},
-                {"kind", "Pod"},
-                {"metadata", Object{{"labels", LabelsOf(settings, role)}}},
-                {"spec", std::move(spec)}};
+// What every process of the job is told.
+Array CommonEnv(const ElasticSettings& settings) {
+  return {FromSecret("TRAINYARD_JOB_TOKEN", TokenName(settings.spec.name)),
+          FromField("TRAINYARD_POD_NAME", "metadata.name"), FromField("TRAINYARD_POD_IP", "status.podIP")};
+}
+
+Array MemberEnv(const ElasticSettings& settings, std::string_view index) {
+  Array env = CommonEnv(settings);
+  env.push_back(Variable("TRAINYARD_MASTER", StrCat(settings.spec.name, "-", master::kMasterGroup, "-0.",
+                                                    settings.pods.ns, ":", kMasterPort)));
+  env.push_back(FromField(index, "metadata.labels['TrainingJobReplicaIndex']"));
+  return env;
+}
+
+Object MasterGroup(const ElasticSettings& settings) {
+  Array env = CommonEnv(settings);
+  for (Object& variable :
+       std::vector<Object>{Variable("TRAINYARD_JOB_FILE", StrCat(kFolder, "/job.json")),
+                           Variable("TRAINYARD_STATE_DIR", settings.state_dir),
+                           FromField("TRAINYARD_POD_UID", "metadata.uid"),
+                           FromField("TRAINYARD_JOB_UID", "metadata.labels['trainyard.dev/job-uid']"),
+                           FromField("TRAINYARD_POD_NAMESPACE", "metadata.namespace")}) {
+    env.push_back(std::move(variable));
+  }
+  if (!settings.store_url.empty()) env.push_back(Variable("TRAINYARD_STORE", settings.store_url));
+  const Object port{{"name", StrCat("aitj-", kMasterPort)}, {"containerPort", kMasterPort}};
+  return GroupOf(settings, master::kMasterGroup, 1, settings.spec.master_pod,
+                 {{"command", Array{settings.pods.program, "agent", "keep", "--", settings.pods.program,
+                                    "master", "--log-level", "info"}},
+                  {"env", std::move(env)},
+                  {"ports", Array{port}}});
+}
+
+Object WorkerGroup(const ElasticSettings& settings) {
+  Array env = MemberEnv(settings, "TRAINYARD_WORKER_INDEX");
+  Array command{settings.pods.program, "worker", "--log-level", "info"};
+  if (settings.spec.program.empty()) {
+    command = {settings.python, "-u", "-m", "trainyard.elastic"};
+    env.push_back(Variable("TRAINYARD_MODEL_COPY", StrCat(kFolder, "/model.py")));
+    if (!settings.python_path.empty()) env.push_back(Variable("PYTHONPATH", settings.python_path));
+    env.push_back(Variable("OMP_NUM_THREADS", std::to_string(settings.spec.threads)));
+  }
+  for (const auto& [name, value] : settings.env) env.push_back(Variable(name, value));
+  return GroupOf(settings, master::kWorkerGroup, 0, settings.spec.worker_pod,
+                 {{"command", std::move(command)}, {"env", std::move(env)}});
+}
+
+Object PserverGroup(const ElasticSettings& settings) {
+  return GroupOf(settings, master::kPserverGroup, settings.spec.pservers, settings.spec.pserver_pod,
+                 {{"command", Array{settings.pods.program, "pserver", "--log-level", "info"}},
+                  {"env", MemberEnv(settings, "TRAINYARD_PSERVER_INDEX")}});
 }
 
 }  // namespace
@@ -67,72 +118,23 @@ absl::Status ResolvePaths(ElasticSettings& settings) {
   return absl::OkStatus();
 }
 
-std::string MasterName(std::string_view job) { return StrCat(job, "-master"); }
 std::string ConfigName(std::string_view job) { return StrCat(job, "-job"); }
 std::string TokenName(std::string_view job) { return StrCat(job, "-token"); }
 
-Document WorkerPod(const ElasticSettings& settings) {
-  const bool python = settings.spec.program.empty();
-  Array env{FromSecret("TRAINYARD_JOB_TOKEN", TokenName(settings.spec.name)),
-            FromField("TRAINYARD_POD_NAME", "metadata.name")};
-  Array command{settings.pods.program, "worker", "--log-level", "info"};
-  if (python) {
-    command = {settings.python, "-u", "-m", "trainyard.elastic"};
-    env.push_back(Variable("TRAINYARD_MODEL_COPY", StrCat(kFolder, "/model.py")));
-    if (!settings.python_path.empty()) env.push_back(Variable("PYTHONPATH", settings.python_path));
-    env.push_back(Variable("OMP_NUM_THREADS", std::to_string(settings.spec.threads)));
-  }
-  for (const auto& [name, value] : settings.env) env.push_back(Variable(name, value));
-  return PodOf(settings, "worker", settings.spec.worker_pod,
-               {{"name", "worker"}, {"command", std::move(command)}, {"env", std::move(env)}});
-}
-
-Document PserverPod(const ElasticSettings& settings) {
-  return PodOf(settings, "pserver", settings.spec.pserver_pod,
-               {{"name", "pserver"},
-                {"command", Array{settings.pods.program, "pserver", "--log-level", "info"}},
-                {"env", Array{FromSecret("TRAINYARD_JOB_TOKEN", TokenName(settings.spec.name)),
-                              FromField("TRAINYARD_POD_NAME", "metadata.name"),
-                              FromField("TRAINYARD_POD_IP", "status.podIP")}}});
-}
-
 Document JobConfig(const ElasticSettings& settings) {
-  Object data{{"job.json", master::Print(settings.spec)}, {"worker.json", PrintJson(WorkerPod(settings))}};
-  if (settings.spec.pservers > 0) data["pserver.json"] = PrintJson(PserverPod(settings));
+  Object data{{"job.json", master::Print(settings.spec)}};
   if (!settings.model_text.empty()) data["model.py"] = settings.model_text;
-  Object metadata = Metadata(settings.pods.ns, ConfigName(settings.spec.name));
-  metadata["labels"].get_object()[master::kElasticJobLabel] = settings.spec.name;
   return Object{{"apiVersion", "v1"},
                 {"kind", "ConfigMap"},
-                {"metadata", std::move(metadata)},
+                {"metadata", Metadata(settings.pods.ns, ConfigName(settings.spec.name))},
                 {"data", std::move(data)}};
 }
 
-Document MasterPod(const ElasticSettings& settings) {
-  Array env{Variable("TRAINYARD_JOB_FILE", StrCat(kFolder, "/job.json")),
-            Variable("TRAINYARD_WORKER_FILE", StrCat(kFolder, "/worker.json")),
-            Variable("TRAINYARD_PSERVER_FILE", StrCat(kFolder, "/pserver.json")),
-            Variable("TRAINYARD_STATE_DIR", settings.state_dir),
-            FromField("TRAINYARD_POD_NAME", "metadata.name"),
-            FromField("TRAINYARD_POD_UID", "metadata.uid"),
-            FromField("TRAINYARD_POD_NAMESPACE", "metadata.namespace"),
-            FromField("TRAINYARD_POD_IP", "status.podIP"),
-            FromSecret("TRAINYARD_JOB_TOKEN", TokenName(settings.spec.name))};
-  if (!settings.store_url.empty()) env.push_back(Variable("TRAINYARD_STORE", settings.store_url));
-  Object spec = PodSpecOf(settings, settings.spec.master_pod,
-                          {{"name", "master"},
-                           {"command", Array{settings.pods.program, "master", "--log-level", "info"}},
-                           {"env", std::move(env)},
-                           {"ports", Array{Object{{"name", "master"}, {"containerPort", kMasterPort}}}}});
-  spec["restartPolicy"] = "OnFailure";
-  spec["terminationGracePeriodSeconds"] = kMasterGraceSeconds;
-  spec["automountServiceAccountToken"] = true;  // it makes pods
-  if (!settings.service_account.empty()) spec["serviceAccountName"] = settings.service_account;
-  Object metadata = Metadata(settings.pods.ns, MasterName(settings.spec.name));
-  for (const auto& label : LabelsOf(settings, "master"))
-    metadata["labels"].get_object()[label.key()] = label.value();
-  return Object{
-      {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+Document ElasticJobObject(const ElasticSettings& settings) {
+  Object groups{{master::kMasterGroup, MasterGroup(settings)}, {master::kWorkerGroup, WorkerGroup(settings)}};
+  if (settings.spec.pservers > 0) groups[master::kPserverGroup] = PserverGroup(settings);
+  return JobObject(settings.pods.ns, settings.spec.name, {kElasticJobLabel, settings.spec.name},
+                   "trainyard-elastic", std::move(groups));
 }
 
 }  // namespace trainyard::client

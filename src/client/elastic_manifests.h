@@ -1,5 +1,6 @@
-// The objects that an elastic job is made of: a Secret with its token, a ConfigMap with what it is to do, and
-// the pod of its master, which makes the workers' and owns all of them. Pure: settings in, documents out.
+// The objects that an elastic job is made of: an AITrainingJob with the groups master, worker and pserver,
+// and, owned by it, a Secret with its token and a ConfigMap with what it is to do. Pure: settings in,
+// documents out.
 #pragma once
 
 #include <map>
@@ -32,15 +33,15 @@ struct ElasticSettings {
 // elsewhere those of the storage. InvalidArgument: what is to be written lies outside the storage.
 absl::Status ResolvePaths(ElasticSettings& settings);
 
-// "mnist-master", "mnist-job", "mnist-token".
-std::string MasterName(std::string_view job);
+// Marks the AITrainingJob and its pods; its value is the job's name.
+inline constexpr std::string_view kElasticJobLabel = "trainyard.dev/elastic-job";
+
+// "mnist-job", "mnist-token".
 std::string ConfigName(std::string_view job);
 std::string TokenName(std::string_view job);
 
 Document JobConfig(const ElasticSettings& settings);
-Document MasterPod(const ElasticSettings& settings);
-// Without name, index, owner and the master's address.
-Document WorkerPod(const ElasticSettings& settings);
-Document PserverPod(const ElasticSettings& settings);
+// The AITrainingJob. Its worker group is empty: the master starts the workers when it is ready for them.
+Document ElasticJobObject(const ElasticSettings& settings);
 
 }  // namespace trainyard::client

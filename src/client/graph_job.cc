@@ -26,11 +26,6 @@ constexpr absl::Duration kTellAfter = absl::Seconds(5);
 
 std::string GraphTokenName(std::string_view object) { return StrCat(object, "-token"); }
 
-// The phases that an AITrainingJob ends in without having succeeded.
-bool IsFailure(std::string_view phase) {
-  return phase == "Failed" || phase == "Timeout" || phase == "Preempted" || phase == "NodeFail";
-}
-
 // Of all pservers that the job has had.
 absl::StatusOr<std::vector<std::string>> CheckpointFiles(kv::Store& store, const ps::JobKeys& keys) {
   TY_ASSIGN_OR_RETURN(const kv::RangeResult pointers,
@@ -256,7 +251,7 @@ absl::Status GraphJob::StartGroup(const Group& group) {
         .status();
   }
   TY_RETURN_IF_ERROR(CreateToken());
-  Document job = JobObject(settings);
+  Document job = GraphJobObject(settings);
   MakeObjectAt(job, {"spec"})["replicaSpecs"] = std::move(groups);
   TY_ASSIGN_OR_RETURN(const Document made, cluster_.Create(AITrainingJobs(), job));
   // From now on the Secret goes with the job.
@@ -291,7 +286,7 @@ absl::Status GraphJob::Look() {
   const std::string_view phase = StringAt(*object, {"status", "phase"});
   if (IsFailure(phase))
     return absl::FailedPreconditionError(StrCat("job ", name_, " has ended as ", PhaseOf(*object)));
-  if (phase == "Succeed") return absl::OutOfRangeError(StrCat("job ", name_, " is complete"));
+  if (phase == kSucceeded) return absl::OutOfRangeError(StrCat("job ", name_, " is complete"));
   TellOfWaiting(phase == "Running" ? "" : PhaseOf(*object));
   return absl::OkStatus();
 }

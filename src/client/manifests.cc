@@ -81,10 +81,11 @@ Document GroupObject(const JobSettings& job, const GroupSettings& group) {
   return out;
 }
 
-Document JobObject(const JobSettings& job) {
-  Object metadata = Metadata(job.pods.ns, ObjectName(job.name));
-  metadata["labels"].get_object()[kJobLabel] = job.name;
-  // Whatever a graph ends with is worth another try, but what no restart mends. Pods stay with their logs.
+Document JobObject(std::string_view ns, std::string_view name,
+                   std::pair<std::string_view, std::string_view> label, std::string_view framework,
+                   Object groups) {
+  Object metadata = Metadata(ns, name);
+  metadata["labels"].get_object()[label.first] = label.second;
   return Object{{"apiVersion", AITrainingJobs().ApiVersion()},
                 {"kind", AITrainingJobs().kind},
                 {"metadata", std::move(metadata)},
@@ -92,8 +93,12 @@ Document JobObject(const JobSettings& job) {
                                 {"cleanPodPolicy", "None"},
                                 {"restartingExitCode",
                                  StrCat("1-", kFinalExitCode - 1, ",", kFinalExitCode + 1, "-255")},
-                                {"frameworkType", "trainyard-graph"},
-                                {"replicaSpecs", Object{}}}}};
+                                {"frameworkType", framework},
+                                {"replicaSpecs", std::move(groups)}}}};
+}
+
+Document GraphJobObject(const JobSettings& job) {
+  return JobObject(job.pods.ns, ObjectName(job.name), {kJobLabel, job.name}, "trainyard-graph", Object{});
 }
 
 Document TokenSecret(std::string_view ns, std::string_view name, std::string_view token) {

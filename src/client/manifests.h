@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/document.h"
@@ -68,7 +69,12 @@ struct JobSettings {
 std::string_view GroupName(graph::GraphRole role);
 Document GroupObject(const JobSettings& job, const GroupSettings& group);
 // The AITrainingJob without groups.
-Document JobObject(const JobSettings& job);
+Document GraphJobObject(const JobSettings& job);
+// An AITrainingJob of ours whose pods stay with their logs and which restarts whatever is worth another try:
+// everything but kFinalExitCode. The label says what kind of job of ours it is.
+Document JobObject(std::string_view ns, std::string_view name,
+                   std::pair<std::string_view, std::string_view> label, std::string_view framework,
+                   Object groups);
 // Of a job and of a store.
 Document TokenSecret(std::string_view ns, std::string_view name, std::string_view token);
 // A merge patch with which an object goes when its owner, an AITrainingJob, does.

@@ -76,7 +76,7 @@ TEST(GroupObject, LimitsMemoryAndAcceleratorsButNotSpeed) {
 }
 
 TEST(JobObject, RestartsWhateverARestartMayMend) {
-  const Document job = JobObject(Settings());
+  const Document job = GraphJobObject(Settings());
   EXPECT_EQ(StringAt(job, {"spec", "restartingExitCode"}), "1-2,4-255");
   EXPECT_EQ(StringAt(job, {"metadata", "labels", kJobLabel}), "test_1");
   EXPECT_EQ(StringAt(job, {"spec", "cleanPodPolicy"}), "None");

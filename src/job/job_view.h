@@ -63,6 +63,7 @@ struct PodView {
   absl::Time since = absl::InfinitePast();      // when it last changed its phase, as far as is known
   std::optional<Deletion> deletion;
   bool stopped = false;      // it was told to end, and its object to stay
+  bool fenced = false;       // a second instance of it does no harm
   bool mislabelled = false;  // its labels do not say which pod of the job it is
   std::string node;
   NodeHealth node_health = NodeHealth::kUnknown;

@@ -48,7 +48,8 @@ TEST(RestartScope, MakesNobodyBeforeTheLastOfThePastIsGone) {
   world.Find("trainer", 2)->deletion = Deletion{.asked = world.now, .due = world.now + absl::Seconds(30)};
   world.End(*world.Find("trainer", 0), 1);
   for (int i = 0; i < 10; ++i) {
-    for (const Action& action : world.Step().actions)
+    const JobPlan plan = world.Step();
+    for (const Action& action : plan.actions())
       EXPECT_FALSE(std::holds_alternative<CreatePod>(action)) << Print(action);
   }
   EXPECT_EQ(world.view.pods.size(), 1);
@@ -88,7 +89,8 @@ TEST(RestartScope, HoldsBackAlsoForThoseOfALargerSizeThatAreStillThere) {
   world.Settle();
   resize(5);
   for (int i = 0; i < 10; ++i) {
-    for (const Action& action : world.Step().actions)
+    const JobPlan plan = world.Step();
+    for (const Action& action : plan.actions())
       EXPECT_FALSE(std::holds_alternative<CreatePod>(action)) << Print(action);
   }
   for (int index : {2, 3, 4}) world.Remove(*world.Find("trainer", index));
@@ -120,7 +122,7 @@ TEST(RestartWait, IsToldWithItsEndAndTheNumberOfTheRestart) {
     world.Settle();
   }
   EXPECT_EQ(MessageOf(world.view.status),
-            "trainer-0 exited 3 (Error) on node-1; restart 2 of 4; waiting for trainer-0 until 22:13:31 UTC");
+            "trainer-0 exited 3 (Error) on node-1; restart 2 of 4; waiting for trainer-0 until 22:13:22 UTC");
 }
 
 TEST(RestartScope, OfTheWholeRoleRunsAgainWhatHadCompleted) {
@@ -144,6 +146,7 @@ TEST(RestartScope, CountsOneRestartForAllThatFailTogether) {
 
 TEST(RestartScope, WaitsLongerEachTime) {
   World world = RunningTrainers(2, RestartPolicy::kOnFailure, RestartScope::kJob);
+  for (RoleSpec& role : world.view.spec.roles) role.restart.first_wait = absl::Seconds(10);
   std::vector<absl::Duration> waits;
   for (int i = 0; i < 4; ++i) {
     world.End(*world.Find("trainer", 0), 1);

@@ -9,7 +9,6 @@
 namespace trainyard::job {
 namespace {
 
-constexpr absl::Duration kFirstWait = absl::Seconds(10);
 constexpr absl::Duration kLongestWait = absl::Minutes(5);
 // A pod that has run for so long did not fail because it was made too soon.
 constexpr absl::Duration kLongRun = absl::Minutes(10);
@@ -28,10 +27,16 @@ bool Has(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-absl::Duration Backoff(int attempt) {
+absl::Duration Backoff(absl::Duration first, int attempt) {
   if (attempt <= 0) return absl::ZeroDuration();
-  return std::min(kFirstWait * static_cast<double>(std::int64_t{1} << std::min(attempt - 1, 10)),
-                  kLongestWait);
+  return std::min(first * static_cast<double>(std::int64_t{1} << std::min(attempt - 1, 20)), kLongestWait);
+}
+
+// Somebody killed the program: that it ended says nothing of it.
+bool WasKilled(const ContainerEnd& end) {
+  constexpr int kSigKill = 128 + 9;
+  constexpr int kSigTerm = 128 + 15;
+  return (end.exit_code == kSigKill || end.exit_code == kSigTerm) && end.reason != "OOMKilled";
 }
 
 // Why the rules have no restart for it; empty: they have.
@@ -87,6 +92,7 @@ PodFailure ClassifyFailure(const PodView& pod) {
     failure.cause = FailureCause::kDeadline;
   } else if (pod.end) {
     failure.cause = FailureCause::kProgram;
+    failure.killed = WasKilled(*pod.end);
   }
   return failure;
 }
@@ -134,8 +140,8 @@ RestartDecision DecideRestart(const RestartRules& rules, const PodFailure& failu
   RestartDecision decision{.counts = !blameless || (rules.counts_all && !failure.shutdown)};
   // A lost node says nothing of the pod, and containers that cannot be made have been waited for already.
   if (node || failure.cause == FailureCause::kCreation) return decision;
-  const bool ran_long = failure.ran >= (blameless ? kLongRunUntilDisrupted : kLongRun);
-  if (!ran_long) decision.wait = Backoff(attempt);
+  const bool ran_long = failure.ran >= (blameless || failure.killed ? kLongRunUntilDisrupted : kLongRun);
+  if (!ran_long) decision.wait = Backoff(rules.first_wait, attempt);
   return decision;
 }
 

@@ -30,6 +30,7 @@ struct PodFailure {
   std::optional<int> exit_code;
   absl::Duration ran;     // before it failed; zero if it is not known
   bool shutdown = false;  // its node was shut down in good order, as by `trainyard down`
+  bool killed = false;    // by a signal from outside
 };
 
 // Of a pod whose phase is Failed.
@@ -51,9 +52,9 @@ struct RestartDecision {
 // Whether the node, and not the pod, is what failed.
 bool IsNodeFailure(FailureCause cause);
 
-// `attempt` is how often the pod was made again before. The first time is at once; after that it waits, 10 s
-// doubling to 5 min, unless the pod had run for a while. A pod whose containers cannot be made is made again
-// whatever the rules are: its program has not failed, it has not begun.
+// `attempt` is how often the pod was made again before. The first time is at once; after that it waits, from
+// rules.first_wait doubling to 5 min, unless the pod had run for a while. A pod whose containers cannot be
+// made is made again whatever the rules are: its program has not failed, it has not begun.
 RestartDecision DecideRestart(const RestartRules& rules, const PodFailure& failure, int attempt);
 
 }  // namespace trainyard::job

@@ -103,6 +103,29 @@ TEST(DecideRestart, DoesNotWaitAfterALongRun) {
   EXPECT_EQ(DecideRestart(TfRestartRules(RestartPolicy::kExitCode), failure, 5).wait, absl::ZeroDuration());
 }
 
+TEST(DecideRestart, DoesNotWaitForAProgramThatSomebodyKilledAfterAMoment) {
+  PodFailure failure = Exit(137);
+  failure.ran = absl::Seconds(10);
+  EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait, absl::Seconds(4));
+  failure.killed = true;
+  EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait,
+            absl::ZeroDuration());
+  failure.ran = absl::Seconds(1);
+  EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait, absl::Seconds(4));
+}
+
+TEST(ClassifyFailure, KnowsAProgramThatSomebodyKilled) {
+  const auto killed = [](int code, std::string reason) {
+    return ClassifyFailure(
+               {.phase = Phase::kFailed, .end = ContainerEnd{.exit_code = code, .reason = std::move(reason)}})
+        .killed;
+  };
+  EXPECT_TRUE(killed(137, "Error"));
+  EXPECT_TRUE(killed(143, "Error"));
+  EXPECT_FALSE(killed(137, "OOMKilled"));
+  EXPECT_FALSE(killed(139, "Error"));
+}
+
 TEST(DecideRestart, DoesNotWaitForALostNode) {
   EXPECT_EQ(DecideRestart(TfRestartRules(RestartPolicy::kAlways), {.cause = FailureCause::kNodeLost}, 5).wait,
             absl::ZeroDuration());

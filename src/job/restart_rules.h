@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/time/time.h"
 #include "job/exit_codes.h"
 
 namespace trainyard::job {
@@ -29,13 +30,14 @@ enum class InPlace : std::uint8_t { kNothing, kFailures, kEverything };
 struct RestartRules {
   RestartPolicy policy = RestartPolicy::kNever;
   InPlace in_place = InPlace::kNothing;
-  bool failures = false;           // of its own program
-  std::optional<ExitCodes> codes;  // of these, only those that ended with one of the codes
-  bool without_code = true;        // and those that ended without any
-  bool node_failures = false;      // its node is lost, or its accelerator
-  bool disruptions = false;        // it was evicted, preempted or not taken
-  bool creation = false;           // its containers could not be made for too long
-  bool counts_all = false;         // also what is nobody's fault counts towards limits
+  bool failures = false;                          // of its own program
+  std::optional<ExitCodes> codes;                 // of these, only those that ended with one of the codes
+  bool without_code = true;                       // and those that ended without any
+  bool node_failures = false;                     // its node is lost, or its accelerator
+  bool disruptions = false;                       // it was evicted, preempted or not taken
+  bool creation = false;                          // its containers could not be made for too long
+  bool counts_all = false;                        // also what is nobody's fault counts towards limits
+  absl::Duration first_wait = absl::Seconds(10);  // of the second failure; doubles with each one
   bool operator==(const RestartRules&) const = default;
 };
 

@@ -12,12 +12,12 @@ class StateTeller {
       : builder_(builder), account_(account), tally_(account.tally) {}
 
   void Tell() {
-    const bool happened = account_.raised || account_.restarted_by_kubelet;
+    const bool happened = builder_.raised() || account_.restarted_by_kubelet;
     if (happened) builder_.Tell(true, builder_.Reason("Restarting"), PrintRestart(account_.blame));
     const bool missing = tally_.Count(Fate::kMissing) > 0 || tally_.missing_services() > 0;
     const bool restarting = tally_.CountRestarting() > 0 || tally_.Count(Fate::kLeaves) > 0;
     const Condition* current = status().Current();
-    if (account_.raised) return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
+    if (builder_.raised()) return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
     if (current == nullptr && (missing || (restarting && !account_.restarted_by_kubelet))) {
       return TellCreation();
     }

@@ -12,9 +12,9 @@
 #include "job/size.h"
 #include "operator/aijob_spec.h"
 #include "operator/aijob_status.h"
-#include "operator/labels.h"
-#include "operator/observe.h"
 #include "operator/pod_template.h"
+#include "reconcile/labels.h"
+#include "reconcile/observe.h"
 
 namespace trainyard::ops {
 namespace {
@@ -35,9 +35,9 @@ const kube::Resource& AiJobs() {
 }
 
 Object PrintAiJobLabels(const kube::ObjectMeta& job) {
-  return {{kAiJobGroupLabel, kAiJobGroup}, {kAiJobNameLabel, job.name}, {kJobUidLabel, job.uid}};
+  return {{kAiJobGroupLabel, kAiJobGroup}, {kAiJobNameLabel, job.name}, {reconcile::kJobUidLabel, job.uid}};
 }
-Object PrintAiJobLabels(const kube::ObjectMeta& job, const Place& place) {
+Object PrintAiJobLabels(const kube::ObjectMeta& job, const reconcile::Place& place) {
   Object labels = PrintAiJobLabels(job);
   labels[kRoleLabel] = place.role;
   labels[kIndexLabel] = StrCat(place.index);
@@ -87,15 +87,16 @@ std::string FindMembersFile(const Object& container, const Object& pod_spec, con
     for (const Document& mount : mounts->get_array()) {
       if (StringAt(mount, {"name"}) != StringAt(volume, {"name"})) continue;
       const std::string_view path = StringAt(mount, {"mountPath"});
-      return StringAt(mount, {"subPath"}).empty() ? StrCat(path, "/", kMembersKey) : std::string(path);
+      return StringAt(mount, {"subPath"}).empty() ? StrCat(path, "/", reconcile::kMembersKey)
+                                                  : std::string(path);
     }
   }
   return "";
 }
 
-class AiObjectMaker final : public ObjectMaker {
+class AiObjectMaker final : public reconcile::ObjectMaker {
  public:
-  explicit AiObjectMaker(const CompactJob& job)
+  explicit AiObjectMaker(const reconcile::CompactJob& job)
       : job_(job), spec_(ParseJson(job.spec_text).value()), members_(job::MembersName(job.meta.name)) {
     for (const job::RoleSpec& role : job.spec.roles) {
       Role& made = roles_[role.slug];
@@ -114,12 +115,13 @@ class AiObjectMaker final : public ObjectMaker {
 
   std::string MakePod(const job::CreatePod& create) const override {
     const Role& from = roles_.at(create.role);
-    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
-    Document pod = PodFromTemplate(*from.pod_template, {.name = Name(create.role, create.index),
-                                                        .ns = job_.meta.ns.view(),
-                                                        .labels = PodLabels(from, place),
-                                                        .attempt = create.attempt,
-                                                        .owner = OwnerReference(AiJobs(), job_.meta)});
+    const reconcile::Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    Document pod =
+        PodFromTemplate(*from.pod_template, {.name = Name(create.role, create.index),
+                                             .ns = job_.meta.ns.view(),
+                                             .labels = PodLabels(from, place),
+                                             .attempt = create.attempt,
+                                             .owner = reconcile::OwnerReference(AiJobs(), job_.meta)});
     Object& labels = MakeObjectAt(pod, {"metadata", "labels"});
     for (const auto& [key, value] : job_.meta.labels.entries()) {
       labels.emplace(key.view(), value.view());  // unless it is there
@@ -134,15 +136,15 @@ class AiObjectMaker final : public ObjectMaker {
     }
     AvoidNodes(spec, create.avoid);
     if (!create.avoid.empty())
-      MakeObjectAt(pod, {"metadata", "annotations"})[kAvoidsAnnotation] = Join(create.avoid);
+      MakeObjectAt(pod, {"metadata", "annotations"})[reconcile::kAvoidsAnnotation] = Join(create.avoid);
     ForEachContainer(spec,
                      [&](Object& container) { FillContainer(container, spec, from, place, create.attempt); });
-    if (job_.spec.config_in_file) MountConfig(spec, ConfigName(job_));
+    if (job_.spec.config_in_file) MountConfig(spec, reconcile::ConfigName(job_));
     return PrintJson(pod);
   }
 
   std::string MakeService(const job::CreateService& create) const override {
-    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    const reconcile::Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
     Array ports;
     for (const int port : roles_.at(create.role).ports) {
       ports.push_back(Object{{"name", StrCat(kAiPrefix, port)}, {"port", port}, {"targetPort", port}});
@@ -150,7 +152,7 @@ class AiObjectMaker final : public ObjectMaker {
     return PrintJson(HeadlessService({.name = Name(create.role, create.index),
                                       .ns = job_.meta.ns.view(),
                                       .labels = PrintAiJobLabels(job_.meta, place),
-                                      .owner = OwnerReference(AiJobs(), job_.meta)},
+                                      .owner = reconcile::OwnerReference(AiJobs(), job_.meta)},
                                      std::move(ports)));
   }
 
@@ -165,13 +167,13 @@ class AiObjectMaker final : public ObjectMaker {
   };
 
   std::string Name(std::string_view role, int index) const {
-    return job::PodName(NamingOf(job_), role, index);
+    return job::PodName(reconcile::NamingOf(job_), role, index);
   }
   std::string Instance(std::string_view role, int index) const {
     return StrCat(Name(role, index), ".", job_.meta.ns.view());
   }
 
-  Object PodLabels(const Role& from, const Place& place) const {
+  Object PodLabels(const Role& from, const reconcile::Place& place) const {
     Object labels = PrintAiJobLabels(job_.meta, place);
     labels["JobName"] = job_.meta.name;
     labels["PodRole"] = place.role;
@@ -204,12 +206,12 @@ class AiObjectMaker final : public ObjectMaker {
   void AddList(const std::string& head, std::string_view last, std::string list) {
     if (!job_.spec.config_in_file) return AddSpelled(discovery_, head, last, std::move(list));
     const std::string name = StrCat(head, "_", absl::AsciiStrToUpper({last.data(), last.size()}));
-    AddEnv(discovery_, StrCat(name, "_FILE"), StrCat(kConfigFolder, "/", name));
+    AddEnv(discovery_, StrCat(name, "_FILE"), StrCat(reconcile::kConfigFolder, "/", name));
     config_[name] = list;
   }
 
-  void FillContainer(Object& container, const Object& pod_spec, const Role& from, const Place& place,
-                     int attempt) const {
+  void FillContainer(Object& container, const Object& pod_spec, const Role& from,
+                     const reconcile::Place& place, int attempt) const {
     const std::vector<int> ports = FindAiPorts(container);
     const std::string file =
         job_.spec.fault_tolerant ? FindMembersFile(container, pod_spec, members_) : std::string();
@@ -228,7 +230,7 @@ class AiObjectMaker final : public ObjectMaker {
     AddEnv(env, "TRAINYARD_ATTEMPT", StrCat(attempt));
   }
 
-  const CompactJob& job_;
+  const reconcile::CompactJob& job_;
   const Document spec_;
   const std::string members_;
   std::map<std::string, Role> roles_;
@@ -257,22 +259,22 @@ std::vector<std::string> AiJobKind::place_labels() const {
   return {std::string(kAiJobNameLabel), std::string(kRoleLabel), std::string(kIndexLabel)};
 }
 
-std::optional<Place> AiJobKind::FindPlace(const kube::ObjectMeta& meta) const {
+std::optional<reconcile::Place> AiJobKind::FindPlace(const kube::ObjectMeta& meta) const {
   const auto index = ParseNumber<int>(meta.labels.Get(kIndexLabel));
   const std::string_view job = meta.labels.Get(kAiJobNameLabel);
   const std::string_view role = meta.labels.Get(kRoleLabel);
   if (!index || job.empty() || role.empty()) return std::nullopt;
-  return Place{.job = std::string(job), .role = std::string(role), .index = *index};
+  return reconcile::Place{.job = std::string(job), .role = std::string(role), .index = *index};
 }
 
 Object AiJobKind::LabelsOf(const kube::ObjectMeta& job) const { return PrintAiJobLabels(job); }
 
-Object AiJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
+Object AiJobKind::LabelsOf(const kube::ObjectMeta& job, const reconcile::Place& place) const {
   return PrintAiJobLabels(job, place);
 }
 
-absl::StatusOr<CompactJob> AiJobKind::Decode(std::string json) const {
-  CompactJob job;
+absl::StatusOr<reconcile::CompactJob> AiJobKind::Decode(std::string json) const {
+  reconcile::CompactJob job;
   TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
   TY_ASSIGN_OR_RETURN(job.meta, kube::ParseObjectMeta(std::move(json)));
   AiJobSpec read = ParseAiJobSpec(document, accelerators_);
@@ -286,7 +288,7 @@ absl::StatusOr<CompactJob> AiJobKind::Decode(std::string json) const {
 
 Document AiJobKind::PrintStatus(const job::JobStatus& status) const { return PrintAiJobStatus(status); }
 
-std::unique_ptr<ObjectMaker> AiJobKind::NewMaker(const CompactJob& job) const {
+std::unique_ptr<reconcile::ObjectMaker> AiJobKind::NewMaker(const reconcile::CompactJob& job) const {
   return std::make_unique<AiObjectMaker>(job);
 }
 

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "operator/kind.h"
+#include "reconcile/kind.h"
 
 namespace trainyard::ops {
 
-class AiJobKind final : public Kind {
+class AiJobKind final : public reconcile::Kind {
  public:
   // `accelerators` are names of resources beside those that are known.
   explicit AiJobKind(const std::vector<std::string>& accelerators = {});
@@ -20,12 +20,12 @@ class AiJobKind final : public Kind {
   job::Telling telling() const override { return job::Telling::kByPhase; }
   std::string_view label_selector() const override;
   std::vector<std::string> place_labels() const override;
-  std::optional<Place> FindPlace(const kube::ObjectMeta& meta) const override;
+  std::optional<reconcile::Place> FindPlace(const kube::ObjectMeta& meta) const override;
   Object LabelsOf(const kube::ObjectMeta& job) const override;
-  Object LabelsOf(const kube::ObjectMeta& job, const Place& place) const override;
-  absl::StatusOr<CompactJob> Decode(std::string json) const override;
+  Object LabelsOf(const kube::ObjectMeta& job, const reconcile::Place& place) const override;
+  absl::StatusOr<reconcile::CompactJob> Decode(std::string json) const override;
   Document PrintStatus(const job::JobStatus& status) const override;
-  std::unique_ptr<ObjectMaker> NewMaker(const CompactJob& job) const override;
+  std::unique_ptr<reconcile::ObjectMaker> NewMaker(const reconcile::CompactJob& job) const override;
 
  private:
   std::vector<std::string> accelerators_;

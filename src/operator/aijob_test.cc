@@ -33,8 +33,8 @@ Document Job(std::string_view roles, std::string_view more = "", std::string_vie
 }
 AiJobSpec Parse(const Document& job) { return ParseAiJobSpec(job, {"nvidia.com/gpu"}); }
 
-CompactJob Decoded(const Document& job) { return AiJobKind().Decode(PrintJson(job)).value(); }
-Document Pod(const CompactJob& job, const job::CreatePod& create) {
+reconcile::CompactJob Decoded(const Document& job) { return AiJobKind().Decode(PrintJson(job)).value(); }
+Document Pod(const reconcile::CompactJob& job, const job::CreatePod& create) {
   return ParseJson(AiJobKind().NewMaker(job)->MakePod(create)).value();
 }
 std::string PodEnv(const Document& pod, std::string_view name, std::string_view list = "containers") {
@@ -206,7 +206,7 @@ TEST(VariablePrefix, IsALegalName) {
 // ---- objects
 
 TEST(AiJob, TellsEveryContainerOfTheOthers) {
-  const CompactJob job =
+  const reconcile::CompactJob job =
       Decoded(Job("Trainer: {replicas: 2, template: {spec: {initContainers: [{name: i, image: x}], "
                   "containers: [{name: aitj-a, "
                   "image: x, env: [{name: TRAININGJOB_NAME, value: mine}], ports: [{name: aitj-1, "
@@ -251,7 +251,7 @@ TEST(AiJob, TellsEveryContainerOfTheOthers) {
 }
 
 TEST(AiJob, CountsRestartsForThePodsThatItMakes) {
-  CompactJob job = Decoded(Job(Role("trainer")));
+  reconcile::CompactJob job = Decoded(Job(Role("trainer")));
   job.status.roles["trainer"].restarts = 3;
   const Document pod = Pod(job, {.role = "trainer"});
   EXPECT_EQ(PodEnv(pod, "TRAININGJOB_REPLICA_RESTARTCOUNT"), "3");
@@ -259,15 +259,16 @@ TEST(AiJob, CountsRestartsForThePodsThatItMakes) {
 }
 
 TEST(AiJob, KnowsOfAsManyAsThereAreNow) {
-  CompactJob job = Decoded(Job(Role("trainer", "replicas: 2")));
+  reconcile::CompactJob job = Decoded(Job(Role("trainer", "replicas: 2")));
   job.status.roles["trainer"].size = 3;
   EXPECT_EQ(PodEnv(Pod(job, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "3");
-  const CompactJob first = Decoded(Job(Role("trainer", "edlPolicy: Auto, minReplicas: 2, maxReplicas: 4")));
+  const reconcile::CompactJob first =
+      Decoded(Job(Role("trainer", "edlPolicy: Auto, minReplicas: 2, maxReplicas: 4")));
   EXPECT_EQ(PodEnv(Pod(first, {.role = "trainer"}), "TRAINER_INSTANCES_NUM"), "2");
 }
 
 TEST(AiJob, LabelsItsPodsSoThatItsOwnWinOverTheTemplatesAndTheJobs) {
-  const CompactJob job = Decoded(
+  const reconcile::CompactJob job = Decoded(
       Job("t: {template: {metadata: {labels: {a: template, b: template, PodRole: stolen}}, spec: "
           "{containers: [{name: "
           "aitj-a, image: x}]}}}",
@@ -286,7 +287,7 @@ TEST(AiJob, LabelsItsPodsSoThatItsOwnWinOverTheTemplatesAndTheJobs) {
 }
 
 TEST(AiJob, DecidesItselfWhetherAPodRunsAgain) {
-  const CompactJob job =
+  const reconcile::CompactJob job =
       Decoded(Job("t: {template: {spec: {restartPolicy: Always, schedulerName: theirs, containers: [{name: "
                   "aitj-a, image: x}]}}}",
                   "schedulerName: mine"));
@@ -297,7 +298,7 @@ TEST(AiJob, DecidesItselfWhetherAPodRunsAgain) {
 
 TEST(AiJob, LetsPodsOfTheHostsNetworkResolveNamesOfTheCluster) {
   const auto policy = [](std::string_view spec) {
-    const CompactJob job =
+    const reconcile::CompactJob job =
         Decoded(Job(StrCat("t: {template: {spec: {", spec, "containers: [{name: aitj-a, image: x}]}}}")));
     return std::string(StringAt(Pod(job, {.role = "t"}), {"spec", "dnsPolicy"}, "(unset)"));
   };
@@ -307,14 +308,14 @@ TEST(AiJob, LetsPodsOfTheHostsNetworkResolveNamesOfTheCluster) {
 }
 
 TEST(AiJob, KeepsAPodOffNodesWhateverElseItWants) {
-  const CompactJob job = Decoded(Job(Role("t")));
+  const reconcile::CompactJob job = Decoded(Job(Role("t")));
   const Document pod = Pod(job, {.role = "t", .avoid = {"n1", "n2"}});
   EXPECT_EQ(
       PrintJson(*Find(pod, {"spec", "affinity"})),
       R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchFields":)"
       R"([{"key":"metadata.name","operator":"NotIn","values":["n1"]},)"
       R"({"key":"metadata.name","operator":"NotIn","values":["n2"]}]}]}}})");
-  const CompactJob choosy = Decoded(
+  const reconcile::CompactJob choosy = Decoded(
       Job("t: {template: {spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
           "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchExpressions: [{key: "
           "b, operator: "
@@ -331,7 +332,7 @@ TEST(AiJob, KeepsAPodOffNodesWhateverElseItWants) {
 }
 
 TEST(AiJob, MakesAHeadlessServiceWithThePortsThatCount) {
-  const CompactJob job = Decoded(
+  const reconcile::CompactJob job = Decoded(
       Job("t: {template: {spec: {containers: [{name: aitj-a, image: x, ports: [{name: aitj-x, containerPort: "
           "1}, {name: aitj-y, "
           "containerPort: 2}]}, {name: aitj-b, image: x, ports: [{name: aitj-z, containerPort: 1}]}]}}}"));
@@ -344,7 +345,7 @@ TEST(AiJob, MakesAHeadlessServiceWithThePortsThatCount) {
 }
 
 TEST(AiJob, NamesTheListOfMembersAndWhereItIsMounted) {
-  const CompactJob job =
+  const reconcile::CompactJob job =
       Decoded(Job("t: {template: {spec: {volumes: [{name: v, configMap: {name: mnist-members}}], containers: "
                   "[{name: aitj-a, image: x, "
                   "volumeMounts: [{name: v, mountPath: /etc/members}]}, {name: side, image: x}]}}}",
@@ -362,7 +363,7 @@ TEST(AiJob, TellsPodsOfALargeJobOfEachOtherInFiles) {
                    "containerPort: 7}]}]}}}")));
   };
   EXPECT_FALSE(lists(1'000).spec.config_in_file);
-  const CompactJob job = lists(10'000);
+  const reconcile::CompactJob job = lists(10'000);
   EXPECT_EQ(job.invalid, "");
   ASSERT_TRUE(job.spec.config_in_file);
   const Document pod = Pod(job, {.role = "t", .index = 7});

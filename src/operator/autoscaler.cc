@@ -8,7 +8,8 @@
 
 namespace trainyard::ops {
 
-Autoscaler::Autoscaler(Clock& clock, const Kind& kind, Surroundings& surroundings, AutoscalerOptions options)
+Autoscaler::Autoscaler(Clock& clock, const reconcile::Kind& kind, reconcile::Surroundings& surroundings,
+                       AutoscalerOptions options)
     : clock_(clock), kind_(kind), surroundings_(surroundings), options_(options), alarm_(clock.NewAlarm()) {}
 
 std::map<std::string, int> Autoscaler::FindTargets(const std::string& uid) const {
@@ -47,7 +48,7 @@ void Autoscaler::Run() {
   }
 }
 
-const PodRequests& Autoscaler::RequestsOf(const CompactJob& job) {
+const PodRequests& Autoscaler::RequestsOf(const reconcile::CompactJob& job) {
   auto& known = requests_[job.meta.uid];
   if (known.first != job.meta.generation || known.second.empty()) {
     known = {job.meta.generation, FindRequests(kind_, job)};

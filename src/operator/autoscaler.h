@@ -13,10 +13,10 @@
 #include "base/mutex.h"
 #include "job/scale/autoscale.h"
 #include "kube/work_queue.h"
-#include "operator/controller.h"
-#include "operator/kind.h"
 #include "operator/scaling_scene.h"
-#include "operator/surroundings.h"
+#include "reconcile/controller.h"
+#include "reconcile/kind.h"
+#include "reconcile/surroundings.h"
 
 namespace trainyard::ops {
 
@@ -28,13 +28,14 @@ struct AutoscalerOptions {
 // What is given must outlive it.
 class Autoscaler {
  public:
-  Autoscaler(Clock& clock, const Kind& kind, Surroundings& surroundings, AutoscalerOptions options);
+  Autoscaler(Clock& clock, const reconcile::Kind& kind, reconcile::Surroundings& surroundings,
+             AutoscalerOptions options);
   ~Autoscaler() { Stop(); }
   Autoscaler(const Autoscaler&) = delete;
   Autoscaler& operator=(const Autoscaler&) = delete;
 
   // Whose jobs it is about; before Start(), which must come before the controller's end.
-  void Watch(Controller& controller) { controller_ = &controller; }
+  void Watch(reconcile::Controller& controller) { controller_ = &controller; }
   // Of the job with this uid, by the names of roles; from any thread.
   std::map<std::string, int> FindTargets(const std::string& uid) const;
 
@@ -49,13 +50,13 @@ class Autoscaler {
   void Run();
   // What was decided for the job, may still be, and is not stored yet.
   std::map<std::string, int> PendingTargets(const job::JobView& view) const;
-  const PodRequests& RequestsOf(const CompactJob& job);
+  const PodRequests& RequestsOf(const reconcile::CompactJob& job);
 
   Clock& clock_;
-  const Kind& kind_;
-  Surroundings& surroundings_;
+  const reconcile::Kind& kind_;
+  reconcile::Surroundings& surroundings_;
   const AutoscalerOptions options_;
-  Controller* controller_ = nullptr;
+  reconcile::Controller* controller_ = nullptr;
   std::map<std::string, std::pair<std::int64_t, PodRequests>> requests_;  // by uid, of a generation
   std::unique_ptr<Alarm> alarm_;
   std::thread thread_;

@@ -7,15 +7,16 @@
 
 namespace trainyard::ops {
 
-std::vector<std::unique_ptr<Kind>> AllKinds(const std::vector<std::string>& accelerators) {
-  std::vector<std::unique_ptr<Kind>> kinds;
+std::vector<std::unique_ptr<reconcile::Kind>> AllKinds(const std::vector<std::string>& accelerators) {
+  std::vector<std::unique_ptr<reconcile::Kind>> kinds;
   kinds.push_back(std::make_unique<TfJobKind>());
   kinds.push_back(std::make_unique<AiJobKind>(accelerators));
   return kinds;
 }
 
-const Kind* FindKind(const std::vector<std::unique_ptr<Kind>>& kinds, std::string_view name) {
-  const auto found = std::ranges::find_if(kinds, [&](const std::unique_ptr<Kind>& kind) {
+const reconcile::Kind* FindKind(const std::vector<std::unique_ptr<reconcile::Kind>>& kinds,
+                                std::string_view name) {
+  const auto found = std::ranges::find_if(kinds, [&](const std::unique_ptr<reconcile::Kind>& kind) {
     return std::ranges::find(kind->names(), name) != kind->names().end();
   });
   return found == kinds.end() ? nullptr : found->get();

@@ -9,27 +9,26 @@
 
 #include "absl/time/time.h"
 #include "kube/work_queue.h"
+#include "reconcile/pass_meter.h"
 
 namespace trainyard::ops {
 
 // All calls may be made from many threads at once.
-class Metrics {
+class Metrics final : public reconcile::PassMeter {
  public:
   Metrics();
-  ~Metrics();
+  ~Metrics() override;
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  void PodsCreated(int count);
-  void PodsDeleted(int count);
-  void ServicesCreated(int count);
-  void ServicesDeleted(int count);
-  // A pod or container of a role failed and was started again.
-  void Restarted(std::string_view role, std::string_view cause);
-  void Planned(absl::Duration took);
-  void Passed(absl::Duration took, bool failed);
-  // How long a key was ready before its pass began.
-  void Waited(absl::Duration time);
+  void PodsCreated(int count) override;
+  void PodsDeleted(int count) override;
+  void ServicesCreated(int count) override;
+  void ServicesDeleted(int count) override;
+  void Restarted(std::string_view role, std::string_view cause) override;
+  void Planned(absl::Duration took) override;
+  void Passed(absl::Duration took, bool failed) override;
+  void Waited(absl::Duration time) override;
   // An answer of the API server; code 0: there was none.
   void Requested(std::string_view method, int code);
 

@@ -1,10 +1,10 @@
-#include "operator/observe.h"
+#include "reconcile/observe.h"
 
 #include "base/text.h"
 #include "gtest/gtest.h"
-#include "operator/accelerators.h"
 #include "operator/aijob.h"
 #include "operator/tfjob.h"
+#include "reconcile/accelerators.h"
 
 namespace trainyard::ops {
 namespace {
@@ -12,14 +12,15 @@ namespace {
 const absl::Time kTen = absl::FromUnixSeconds(1'714'557'600);  // 2024-05-01T10:00:00Z
 
 job::PodView Observe(std::string_view spec, std::string_view status, std::string_view metadata = "",
-                     const Kind& kind = TfJobKind()) {
+                     const reconcile::Kind& kind = TfJobKind()) {
   const auto pod =
       kube::ParsePod(R"({"metadata":{"name":"p","uid":"u")" + std::string(metadata) + R"(},"spec":)" +
                          std::string(spec) + R"(,"status":)" + std::string(status) + "}",
                      {.annotations = {"trainyard.dev/attempt"}});
   EXPECT_TRUE(pod.ok()) << pod.status();
-  return ObservePod(*pod, {.job = "j", .role = "worker", .index = 1}, kind,
-                    [](const kube::CompactPod&) { return NodeSight{.health = job::NodeHealth::kReady}; });
+  return reconcile::ObservePod(
+      *pod, {.job = "j", .role = "worker", .index = 1}, kind,
+      [](const kube::CompactPod&) { return reconcile::NodeSight{.health = job::NodeHealth::kReady}; });
 }
 
 constexpr std::string_view kNode = R"({"nodeName":"node-2"})";
@@ -61,11 +62,13 @@ TEST(ObservePod, SeesUntilWhenTheKubeletHoldsAContainerBack) {
 
 TEST(ParseService, SeesWhatItSelectsAndItsPorts) {
   const auto parse = [](std::string_view selector, std::string_view ports) {
-    return *ParseService(StrCat(R"({"metadata":{"name":"s","labels":{"a":"1","b":"2"}},"spec":{"selector":)",
-                                selector, R"(,"ports":)", ports, "}}"),
-                         {});
+    return *reconcile::ParseService(
+        StrCat(R"({"metadata":{"name":"s","labels":{"a":"1","b":"2"}},"spec":{"selector":)", selector,
+               R"(,"ports":)", ports, "}}"),
+        {});
   };
-  const CompactService made = parse(R"({"a":"1","b":"2"})", R"([{"port":7,"targetPort":7},{"port":8}])");
+  const reconcile::CompactService made =
+      parse(R"({"a":"1","b":"2"})", R"([{"port":7,"targetPort":7},{"port":8}])");
   EXPECT_TRUE(made.selects_by_its_labels);
   EXPECT_EQ(made.selector_size, 2U);
   EXPECT_EQ(made.ports, (std::vector<int>{7, 8}));
@@ -237,20 +240,20 @@ TEST(AcceleratorSigns, AreConditionsATaintOrALackOnTheNode) {
                                   conditions, "]}}"))
         .value();
   };
-  const AcceleratorSigns signs;
+  const reconcile::AcceleratorSigns signs;
   EXPECT_EQ(signs.FindMark(node("", "")), "");
   EXPECT_EQ(signs.FindMark(node(R"({"type":"GPUFailed","status":"True"})", "")), "condition GPUFailed");
   EXPECT_EQ(signs.FindMark(node(R"({"type":"GPUFailed","status":"False"})", "")), "");
   EXPECT_EQ(signs.FindMark(node("", R"({"key":"trainyard.dev/gpu-failed","effect":"NoSchedule"})")),
             "taint trainyard.dev/gpu-failed");
-  EXPECT_EQ(FindLack(node("", ""), "nvidia.com/gpu", 3000), "");
-  EXPECT_EQ(FindLack(node("", ""), "nvidia.com/gpu", 4000), "3 of nvidia.com/gpu are left for 4");
+  EXPECT_EQ(reconcile::FindLack(node("", ""), "nvidia.com/gpu", 3000), "");
+  EXPECT_EQ(reconcile::FindLack(node("", ""), "nvidia.com/gpu", 4000), "3 of nvidia.com/gpu are left for 4");
 }
 
 TEST(ObserveNode, IsReadyOrNotSinceThen) {
   const auto node = kube::ParseNode(
       R"({"metadata":{"name":"n"},"status":{"conditions":[{"type":"Ready","status":"Unknown","lastTransitionTime":"2024-05-01T10:00:00Z"}]}})");
-  const NodeSight sight = ObserveNode(*node);
+  const reconcile::NodeSight sight = reconcile::ObserveNode(*node);
   EXPECT_EQ(sight.health, job::NodeHealth::kNotReady);
   EXPECT_EQ(sight.since, kTen);
 }

@@ -86,15 +86,15 @@ class RunningOperator final : public Operator {
   }
 
  private:
-  void AddController(const Kind& kind) {
-    ControllerOptions options = options_.controller;
+  void AddController(const reconcile::Kind& kind) {
+    reconcile::ControllerOptions options = options_.controller;
     const bool elastic = kind.has_members();  // its jobs may grow and shrink
     if (elastic) {
       autoscaler_ = std::make_unique<Autoscaler>(clock_, kind, surroundings_, options_.autoscaler);
       options.find_targets = [this](const std::string& uid) { return autoscaler_->FindTargets(uid); };
     }
-    controllers_.push_back(std::make_unique<Controller>(api_, clock_, kind, surroundings_, events_, metrics_,
-                                                        std::move(options)));
+    controllers_.push_back(std::make_unique<reconcile::Controller>(api_, clock_, kind, surroundings_, events_,
+                                                                   metrics_, std::move(options)));
     if (elastic) autoscaler_->Watch(*controllers_.back());
   }
 
@@ -153,10 +153,10 @@ class RunningOperator final : public Operator {
   MeteredTransport transport_;
   kube::Api api_;
   kube::EventRecorder events_;
-  const std::vector<std::unique_ptr<Kind>> kinds_;
-  Surroundings surroundings_;
+  const std::vector<std::unique_ptr<reconcile::Kind>> kinds_;
+  reconcile::Surroundings surroundings_;
   std::unique_ptr<Autoscaler> autoscaler_;
-  std::vector<std::unique_ptr<Controller>> controllers_;  // by kind
+  std::vector<std::unique_ptr<reconcile::Controller>> controllers_;  // by kind
   Clock& clock_;
   std::atomic<bool> working_ = false;
   std::unique_ptr<kube::LeaderElector> elector_;

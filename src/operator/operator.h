@@ -13,13 +13,13 @@
 #include "kube/http.h"
 #include "kube/resource.h"
 #include "operator/autoscaler.h"
-#include "operator/controller.h"
+#include "reconcile/controller.h"
 
 namespace trainyard::ops {
 
 struct OperatorOptions {
-  ControllerOptions controller;
-  AcceleratorSigns accelerators;
+  reconcile::ControllerOptions controller;
+  reconcile::AcceleratorSigns accelerators;
   AutoscalerOptions autoscaler;
   bool leader_elect = false;
   kube::ObjectKey lease = {"default", "trainyard-operator"};

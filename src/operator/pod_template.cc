@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "operator/kind.h"
-#include "operator/labels.h"
+#include "reconcile/kind.h"
+#include "reconcile/labels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -27,7 +27,7 @@ Document PodFromTemplate(const Document& pod_template, ObjectParts parts) {
   }
   Object annotations;
   if (const Object* own = ObjectAt(pod_template, {"metadata", "annotations"})) annotations = *own;
-  annotations[kAttemptAnnotation] = StrCat(attempt);
+  annotations[reconcile::kAttemptAnnotation] = StrCat(attempt);
   metadata["annotations"] = std::move(annotations);
   if (const Array* own = ArrayAt(pod_template, {"metadata", "finalizers"})) metadata["finalizers"] = *own;
   Object spec;
@@ -69,7 +69,7 @@ void MountConfig(Object& pod_spec, const std::string& config_map) {
       .push_back(Object{{"name", kVolume}, {"configMap", Object{{"name", config_map}}}});
   ForEachContainer(pod_spec, [&](Object& container) {
     MakeArrayAt(container, "volumeMounts")
-        .push_back(Object{{"name", kVolume}, {"mountPath", kConfigFolder}, {"readOnly", true}});
+        .push_back(Object{{"name", kVolume}, {"mountPath", reconcile::kConfigFolder}, {"readOnly", true}});
   });
 }
 

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "job/telling.h"
 #include "kube/quantity.h"
-#include "operator/caches.h"
+#include "reconcile/caches.h"
 
 namespace trainyard::ops {
 namespace {
@@ -28,7 +28,8 @@ std::string MessageOf(const job::JobStatus& status) {
   return shown == nullptr ? "" : StrCat(shown->reason, ": ", shown->message);
 }
 
-absl::Status NoSuchJob(const Kind& kind, const Caches& caches, const kube::ObjectKey& key) {
+absl::Status NoSuchJob(const reconcile::Kind& kind, const reconcile::Caches& caches,
+                       const kube::ObjectKey& key) {
   std::string names;
   for (const auto& job : caches.ListJobs()) StrAppend(names, names.empty() ? "" : ", ", job->meta.name);
   return absl::NotFoundError(
@@ -37,7 +38,7 @@ absl::Status NoSuchJob(const Kind& kind, const Caches& caches, const kube::Objec
 }
 
 // What cannot work is told at once, where a cache would go on trying.
-absl::Status CheckKnown(const Kind& kind, kube::Api& api, const std::string& ns) {
+absl::Status CheckKnown(const reconcile::Kind& kind, kube::Api& api, const std::string& ns) {
   const auto first = api.List(kind.resource(), ns, {.limit = 1});
   if (kube::IsNotFound(first.status())) {
     return absl::NotFoundError(
@@ -64,13 +65,14 @@ std::string PrintAmount(std::string_view resource, std::int64_t milli) {
 
 }  // namespace
 
-absl::StatusOr<ScalingPreview> ViewScaling(const Kind& kind, kube::Api& api, Clock& clock,
+absl::StatusOr<ScalingPreview> ViewScaling(const reconcile::Kind& kind, kube::Api& api, Clock& clock,
                                            const job::scale::Limits& limits) {
   TY_RETURN_IF_ERROR(CheckKnown(kind, api, ""));
   const auto nodes = api.List(kube::Resource::Nodes(), "", {.limit = 1});
   if (!nodes.ok()) return Annotate(nodes.status(), "cannot list nodes");
-  Surroundings surroundings(api, clock, {});
-  Caches caches(api, clock, kind, surroundings, {}, [](const kube::ObjectKey&, Caches::News) {});
+  reconcile::Surroundings surroundings(api, clock, {});
+  reconcile::Caches caches(api, clock, kind, surroundings, {},
+                           [](const kube::ObjectKey&, reconcile::Caches::News) {});
   const absl::Cleanup stop = [&] { surroundings.Stop(); };  // before the caches go, which it tells
   surroundings.WantLoad();
   surroundings.Start();
@@ -156,7 +158,7 @@ Document ScalingToJson(const ScalingPreview& preview) {
   return Object{{"load", std::move(load)}, {"roles", std::move(roles)}, {"changes", std::move(changes)}};
 }
 
-absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document) {
+absl::StatusOr<job::JobView> ViewNew(const reconcile::Kind& kind, Document document) {
   const std::string api_version = kind.resource().ApiVersion();
   if (StringAt(document, {"kind"}) != kind.resource().kind ||
       StringAt(document, {"apiVersion"}) != api_version) {
@@ -169,7 +171,7 @@ absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document) {
   if (!metadata.contains("namespace")) metadata["namespace"] = "default";
   if (!metadata.contains("uid")) metadata["uid"] = "00000000-0000-0000-0000-000000000000";
   Remove(document.get_object(), "status");
-  TY_ASSIGN_OR_RETURN(const CompactJob job, kind.Decode(PrintJson(document)));
+  TY_ASSIGN_OR_RETURN(const reconcile::CompactJob job, kind.Decode(PrintJson(document)));
   return job::JobView{.name = job.meta.name,
                       .ns = std::string(job.meta.ns.view()),
                       .uid = job.meta.uid,
@@ -178,11 +180,12 @@ absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document) {
                       .invalid = job.invalid};
 }
 
-absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& clock,
+absl::StatusOr<job::JobView> ViewLive(const reconcile::Kind& kind, kube::Api& api, Clock& clock,
                                       const kube::ObjectKey& key) {
   TY_RETURN_IF_ERROR(CheckKnown(kind, api, key.ns));
-  Surroundings surroundings(api, clock, {});
-  Caches caches(api, clock, kind, surroundings, {.ns = key.ns}, [](const kube::ObjectKey&, Caches::News) {});
+  reconcile::Surroundings surroundings(api, clock, {});
+  reconcile::Caches caches(api, clock, kind, surroundings, {.ns = key.ns},
+                           [](const kube::ObjectKey&, reconcile::Caches::News) {});
   const absl::Cleanup stop = [&] { surroundings.Stop(); };
   surroundings.Start();
   caches.Start();
@@ -200,8 +203,8 @@ std::string PrintPlan(const job::JobView& view, const job::JobPlan& plan) {
   StrAppend(out, "\n");
   if (const std::string message = MessageOf(plan.status); !message.empty())
     StrAppend(out, "  ", message, "\n");
-  for (const job::Action& action : plan.actions) StrAppend(out, "  ", job::Print(action), "\n");
-  if (plan.actions.empty()) {
+  for (const job::Action& action : plan.actions()) StrAppend(out, "  ", job::Print(action), "\n");
+  if (plan.actions().empty()) {
     const bool stores = !(plan.status == view.status);
     StrAppend(out, stores ? "  store the status, then look again\n" : "  nothing to do\n");
   }
@@ -214,7 +217,7 @@ std::string PrintPlan(const job::JobView& view, const job::JobPlan& plan) {
 
 Document PlanToJson(const job::JobView& view, const job::JobPlan& plan) {
   Array actions;
-  for (const job::Action& action : plan.actions) actions.emplace_back(job::Print(action));
+  for (const job::Action& action : plan.actions()) actions.emplace_back(job::Print(action));
   Object out{{"kind", view.spec.kind},
              {"namespace", view.ns},
              {"name", view.name},

@@ -10,15 +10,15 @@
 #include "job/job_view.h"
 #include "job/plan.h"
 #include "kube/api.h"
-#include "operator/kind.h"
 #include "operator/scaling_scene.h"
+#include "reconcile/kind.h"
 
 namespace trainyard::ops {
 
 // A job that has just been submitted. InvalidArgument: the document is no object of the kind.
-absl::StatusOr<job::JobView> ViewNew(const Kind& kind, Document document);
+absl::StatusOr<job::JobView> ViewNew(const reconcile::Kind& kind, Document document);
 // A job of the cluster, as it is now. NotFound: there is none; the message lists those that there are.
-absl::StatusOr<job::JobView> ViewLive(const Kind& kind, kube::Api& api, Clock& clock,
+absl::StatusOr<job::JobView> ViewLive(const reconcile::Kind& kind, kube::Api& api, Clock& clock,
                                       const kube::ObjectKey& key);
 
 // What the autoscaler sees and would change, of all jobs of the kind.
@@ -26,7 +26,7 @@ struct ScalingPreview {
   ScalingScene scene;
   std::vector<job::scale::Change> changes;
 };
-absl::StatusOr<ScalingPreview> ViewScaling(const Kind& kind, kube::Api& api, Clock& clock,
+absl::StatusOr<ScalingPreview> ViewScaling(const reconcile::Kind& kind, kube::Api& api, Clock& clock,
                                            const job::scale::Limits& limits);
 std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits& limits);
 Document ScalingToJson(const ScalingPreview& preview);

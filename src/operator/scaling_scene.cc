@@ -63,7 +63,7 @@ std::optional<std::string> FindOnlyFor(const kube::CompactNode& node) {
 }
 
 // A job of ours begins with all of its pods or not at all; other people's pods are each their own.
-std::string GroupOf(const LoadPod& pod) {
+std::string GroupOf(const reconcile::LoadPod& pod) {
   const auto& owner = pod.meta.controller;
   const bool job =
       owner && (owner->kind == std::string_view("TFJob") || owner->kind == std::string_view("AITrainingJob"));
@@ -75,7 +75,7 @@ class Gatherer {
   Gatherer(const std::vector<job::JobView>& jobs, const std::map<std::string, PodRequests>& requests)
       : jobs_(jobs), requests_(requests) {}
 
-  ScalingScene Gather(const std::vector<std::shared_ptr<const LoadPod>>& load,
+  ScalingScene Gather(const std::vector<std::shared_ptr<const reconcile::LoadPod>>& load,
                       const std::vector<std::shared_ptr<const kube::CompactNode>>& nodes) {
     for (const job::JobView& job : jobs_) {
       for (const job::RoleSpec& role : job.spec.roles) AddRole(job, role);
@@ -145,7 +145,7 @@ class Gatherer {
     }
   }
 
-  void AddPod(const LoadPod& pod) {
+  void AddPod(const reconcile::LoadPod& pod) {
     const Resources takes = RequestsOf(pod.requests, pod.node_selector);
     const auto elastic = elastic_.find(pod.meta.uid);
     const bool leaves = pod.meta.deletion_time || (elastic != elastic_.end() && elastic->second);
@@ -175,14 +175,14 @@ class Gatherer {
 
 }  // namespace
 
-bool IsElastic(const CompactJob& job) {
+bool IsElastic(const reconcile::CompactJob& job) {
   if (!job.invalid.empty() || job.status.IsFinished() || job.status.ending || job.meta.deletion_time)
     return false;
   return std::ranges::any_of(job.spec.roles,
                              [](const job::RoleSpec& role) { return role.size == job::SizePolicy::kAuto; });
 }
 
-PodRequests FindRequests(const Kind& kind, const CompactJob& job) {
+PodRequests FindRequests(const reconcile::Kind& kind, const reconcile::CompactJob& job) {
   PodRequests requests;
   const auto maker = kind.NewMaker(job);
   for (const job::RoleSpec& role : job.spec.roles) {
@@ -196,7 +196,7 @@ PodRequests FindRequests(const Kind& kind, const CompactJob& job) {
 
 ScalingScene ObserveScaling(const std::vector<job::JobView>& jobs,
                             const std::map<std::string, PodRequests>& requests,
-                            const std::vector<std::shared_ptr<const LoadPod>>& load,
+                            const std::vector<std::shared_ptr<const reconcile::LoadPod>>& load,
                             const std::vector<std::shared_ptr<const kube::CompactNode>>& nodes) {
   return Gatherer(jobs, requests).Gather(load, nodes);
 }

@@ -9,8 +9,8 @@
 #include "job/job_view.h"
 #include "job/scale/autoscale.h"
 #include "kube/node.h"
-#include "operator/kind.h"
-#include "operator/surroundings.h"
+#include "reconcile/kind.h"
+#include "reconcile/surroundings.h"
 
 namespace trainyard::ops {
 
@@ -24,16 +24,16 @@ struct ScalingScene {
 };
 
 // Whether the autoscaler has a say in one of its roles: it lives, and has such a role.
-bool IsElastic(const CompactJob& job);
+bool IsElastic(const reconcile::CompactJob& job);
 
 // What one pod of each role takes, by the role's name.
 using PodRequests = std::map<std::string, job::scale::Resources>;
-PodRequests FindRequests(const Kind& kind, const CompactJob& job);
+PodRequests FindRequests(const reconcile::Kind& kind, const reconcile::CompactJob& job);
 
 // `requests` are those of the jobs, by uid. The view's targets are what was decided and is not stored yet.
 ScalingScene ObserveScaling(const std::vector<job::JobView>& jobs,
                             const std::map<std::string, PodRequests>& requests,
-                            const std::vector<std::shared_ptr<const LoadPod>>& load,
+                            const std::vector<std::shared_ptr<const reconcile::LoadPod>>& load,
                             const std::vector<std::shared_ptr<const kube::CompactNode>>& nodes);
 
 }  // namespace trainyard::ops

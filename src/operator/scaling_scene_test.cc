@@ -27,7 +27,7 @@ struct PodParts {
   bool leaves = false;
   std::string selector = "{}";
 };
-std::shared_ptr<const LoadPod> Pod(const PodParts& parts) {
+std::shared_ptr<const reconcile::LoadPod> Pod(const PodParts& parts) {
   kube::CompactPod pod =
       kube::ParsePod(
           StrCat(R"({"metadata":{"name":"p-)", parts.uid, R"(","namespace":"d","uid":")", parts.uid, "\"",
@@ -35,10 +35,11 @@ std::shared_ptr<const LoadPod> Pod(const PodParts& parts) {
                  R"(},"spec":{"nodeName":")", parts.node, R"(","nodeSelector":)", parts.selector,
                  R"(,"containers":[{"resources":{"requests":{"cpu":"1"}}}]},"status":{"phase":"Running"}})"))
           .value();
-  return std::make_shared<const LoadPod>(LoadPod{.meta = std::move(pod.meta),
-                                                 .node = pod.node,
-                                                 .requests = std::move(pod.requests),
-                                                 .node_selector = std::move(pod.node_selector)});
+  return std::make_shared<const reconcile::LoadPod>(
+      reconcile::LoadPod{.meta = std::move(pod.meta),
+                         .node = pod.node,
+                         .requests = std::move(pod.requests),
+                         .node_selector = std::move(pod.node_selector)});
 }
 
 // A job with one elastic role of pods with a cpu each, which has so many.
@@ -60,7 +61,7 @@ const std::map<std::string, PodRequests> kRequests = {{"job", {{"t", {{"cpu", 10
 
 TEST(ObserveScaling, CountsAsManyAsWereDecidedAndTakesTheOthersForLeaving) {
   job::JobView view = Elastic(2);
-  std::vector<std::shared_ptr<const LoadPod>> load;
+  std::vector<std::shared_ptr<const reconcile::LoadPod>> load;
   for (const char* uid : {"a", "b", "c"}) {  // the third is one too many, and has not been told so yet
     AddPod(view, {.uid = uid, .node = "n1"});
     load.push_back(Pod({.uid = uid, .node = "n1"}));

@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "job/names.h"
 #include "job/tf_config.h"
-#include "operator/labels.h"
 #include "operator/pod_template.h"
 #include "operator/status_codec.h"
 #include "operator/tfjob_spec.h"
+#include "reconcile/labels.h"
 
 namespace trainyard::ops {
 namespace {
@@ -36,9 +36,9 @@ const kube::Resource& TfJobs() {
 }
 
 Object PrintTfJobLabels(const kube::ObjectMeta& job) {
-  return {{kTfJobGroupLabel, kTfJobGroup}, {kTfJobNameLabel, job.name}, {kJobUidLabel, job.uid}};
+  return {{kTfJobGroupLabel, kTfJobGroup}, {kTfJobNameLabel, job.name}, {reconcile::kJobUidLabel, job.uid}};
 }
-Object PrintTfJobLabels(const kube::ObjectMeta& job, const Place& place) {
+Object PrintTfJobLabels(const kube::ObjectMeta& job, const reconcile::Place& place) {
   Object labels = PrintTfJobLabels(job);
   labels[kTypeLabel] = place.role;
   labels[kTypeIndexLabel] = StrCat(place.index);
@@ -61,9 +61,10 @@ std::string_view PodRestartPolicy(job::InPlace in_place) {
 // What TensorFlow calls the task of a role.
 std::string_view TaskType(std::string_view role) { return role == kEval ? "evaluator" : role; }
 
-class TfObjectMaker final : public ObjectMaker {
+class TfObjectMaker final : public reconcile::ObjectMaker {
  public:
-  explicit TfObjectMaker(const CompactJob& job) : job_(job), spec_(ParseJson(job.spec_text).value()) {
+  explicit TfObjectMaker(const reconcile::CompactJob& job)
+      : job_(job), spec_(ParseJson(job.spec_text).value()) {
     std::vector<job::TfTaskGroup> groups;
     for (const job::RoleSpec& role : job.spec.roles) {
       const Document* replica = FindReplicaSpec(spec_, role.slug);
@@ -87,27 +88,28 @@ class TfObjectMaker final : public ObjectMaker {
 
   std::string MakePod(const job::CreatePod& create) const override {
     const Role& from = roles_.at(create.role);
-    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
-    Document pod = PodFromTemplate(*from.pod_template, {.name = Name(create.role, create.index),
-                                                        .ns = job_.meta.ns.view(),
-                                                        .labels = PrintTfJobLabels(job_.meta, place),
-                                                        .attempt = create.attempt,
-                                                        .owner = OwnerReference(TfJobs(), job_.meta)});
+    const reconcile::Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    Document pod =
+        PodFromTemplate(*from.pod_template, {.name = Name(create.role, create.index),
+                                             .ns = job_.meta.ns.view(),
+                                             .labels = PrintTfJobLabels(job_.meta, place),
+                                             .attempt = create.attempt,
+                                             .owner = reconcile::OwnerReference(TfJobs(), job_.meta)});
     Object& spec = MakeObjectAt(pod, {"spec"});
     spec["restartPolicy"] = from.restart;
     ForEachContainer(spec, [&](Object& container) { FillContainer(container, from, place, create.attempt); });
-    if (job_.spec.config_in_file) MountConfig(spec, ConfigName(job_));
+    if (job_.spec.config_in_file) MountConfig(spec, reconcile::ConfigName(job_));
     return PrintJson(pod);
   }
 
   std::string MakeService(const job::CreateService& create) const override {
     const Role& from = roles_.at(create.role);
-    const Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
+    const reconcile::Place place{.job = job_.meta.name, .role = create.role, .index = create.index};
     return PrintJson(HeadlessService(
         {.name = Name(create.role, create.index),
          .ns = job_.meta.ns.view(),
          .labels = PrintTfJobLabels(job_.meta, place),
-         .owner = OwnerReference(TfJobs(), job_.meta)},
+         .owner = reconcile::OwnerReference(TfJobs(), job_.meta)},
         Array{Object{{"name", kTfPortName}, {"port", from.port}, {"targetPort", from.port}}}));
   }
 
@@ -123,13 +125,13 @@ class TfObjectMaker final : public ObjectMaker {
   };
 
   std::string Name(std::string_view role, int index) const {
-    return job::PodName(NamingOf(job_), role, index);
+    return job::PodName(reconcile::NamingOf(job_), role, index);
   }
 
-  void FillContainer(Object& container, const Role& from, const Place& place, int attempt) const {
+  void FillContainer(Object& container, const Role& from, const reconcile::Place& place, int attempt) const {
     Array& env = MakeArrayAt(container, "env");
     if (job_.spec.config_in_file) {
-      AddEnv(env, StrCat(kTfConfig, "_FILE"), StrCat(kConfigFolder, "/", kTfConfig));
+      AddEnv(env, StrCat(kTfConfig, "_FILE"), StrCat(reconcile::kConfigFolder, "/", kTfConfig));
       AddEnv(env, StrCat(kTfConfig, "_TASK"), job::PrintTfTask(TaskType(place.role), place.index));
     } else {
       AddEnv(env, kTfConfig, job::PrintTfConfig(cluster_, TaskType(place.role), place.index));
@@ -144,7 +146,7 @@ class TfObjectMaker final : public ObjectMaker {
     ports.push_back(Object{{"name", kTfPortName}, {"containerPort", from.port}});
   }
 
-  const CompactJob& job_;
+  const reconcile::CompactJob& job_;
   const Document spec_;
   std::map<std::string, Role> roles_;
   std::string cluster_;
@@ -167,22 +169,22 @@ std::vector<std::string> TfJobKind::place_labels() const {
   return {std::string(kTfJobNameLabel), std::string(kTypeLabel), std::string(kTypeIndexLabel)};
 }
 
-std::optional<Place> TfJobKind::FindPlace(const kube::ObjectMeta& meta) const {
+std::optional<reconcile::Place> TfJobKind::FindPlace(const kube::ObjectMeta& meta) const {
   const auto index = ParseNumber<int>(meta.labels.Get(kTypeIndexLabel));
   const std::string_view job = meta.labels.Get(kTfJobNameLabel);
   const std::string_view role = meta.labels.Get(kTypeLabel);
   if (!index || job.empty() || role.empty()) return std::nullopt;
-  return Place{.job = std::string(job), .role = std::string(role), .index = *index};
+  return reconcile::Place{.job = std::string(job), .role = std::string(role), .index = *index};
 }
 
 Object TfJobKind::LabelsOf(const kube::ObjectMeta& job) const { return PrintTfJobLabels(job); }
 
-Object TfJobKind::LabelsOf(const kube::ObjectMeta& job, const Place& place) const {
+Object TfJobKind::LabelsOf(const kube::ObjectMeta& job, const reconcile::Place& place) const {
   return PrintTfJobLabels(job, place);
 }
 
-absl::StatusOr<CompactJob> TfJobKind::Decode(std::string json) const {
-  CompactJob job;
+absl::StatusOr<reconcile::CompactJob> TfJobKind::Decode(std::string json) const {
+  reconcile::CompactJob job;
   TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
   TY_ASSIGN_OR_RETURN(job.meta, kube::ParseObjectMeta(std::move(json)));
   const Document* spec = Find(document, {"spec"});
@@ -198,7 +200,7 @@ Document TfJobKind::PrintStatus(const job::JobStatus& status) const {
   return PrintJobStatus(status, kCounters);
 }
 
-std::unique_ptr<ObjectMaker> TfJobKind::NewMaker(const CompactJob& job) const {
+std::unique_ptr<reconcile::ObjectMaker> TfJobKind::NewMaker(const reconcile::CompactJob& job) const {
   return std::make_unique<TfObjectMaker>(job);
 }
 

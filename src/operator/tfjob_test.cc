@@ -9,9 +9,9 @@ namespace {
 
 using testing::ElementsAre;
 
-CompactJob Decoded(const Object& job) { return TfJobKind().Decode(PrintJson(job)).value(); }
+reconcile::CompactJob Decoded(const Object& job) { return TfJobKind().Decode(PrintJson(job)).value(); }
 
-Document Pod(const CompactJob& job, std::string_view role, int index, int attempt = 0) {
+Document Pod(const reconcile::CompactJob& job, std::string_view role, int index, int attempt = 0) {
   return ParseJson(TfJobKind().NewMaker(job)->MakePod(
                        {.role = std::string(role), .index = index, .attempt = attempt}))
       .value();
@@ -31,7 +31,8 @@ const Document& ContainerOf(const Document& pod, std::size_t i = 0) {
 }
 
 TEST(TfJob, TellsEveryTaskWhereTheOthersAre) {
-  const CompactJob job = Decoded(TfJob({{"Worker", TfRole(2)}, {"PS", TfRole(1)}, {"Eval", TfRole(1)}}));
+  const reconcile::CompactJob job =
+      Decoded(TfJob({{"Worker", TfRole(2)}, {"PS", TfRole(1)}, {"Eval", TfRole(1)}}));
   EXPECT_EQ(
       EnvOf(ContainerOf(Pod(job, "worker", 1)), "TF_CONFIG"),
       R"({"cluster":{"worker":["mnist-worker-0-0a1b2.team.svc:2222","mnist-worker-1-0a1b2.team.svc:2222"],)"
@@ -83,7 +84,7 @@ spec:
 }
 
 TEST(TfJob, MakesAHeadlessServiceForEachPod) {
-  const CompactJob job = Decoded(TfJob({{"Worker", TfRole(2)}}));
+  const reconcile::CompactJob job = Decoded(TfJob({{"Worker", TfRole(2)}}));
   const Document service =
       ParseJson(TfJobKind().NewMaker(job)->MakeService({.role = "worker", .index = 1})).value();
   EXPECT_EQ(StringAt(service, {"metadata", "name"}), "mnist-worker-1-0a1b2");
@@ -96,7 +97,7 @@ TEST(TfJob, MakesAHeadlessServiceForEachPod) {
 }
 
 TEST(TfJob, TellsPodsOfALargeJobOfEachOtherInAFile) {
-  const CompactJob job = Decoded(TfJob({{"Worker", TfRole(10'000)}, {"PS", TfRole(100)}}));
+  const reconcile::CompactJob job = Decoded(TfJob({{"Worker", TfRole(10'000)}, {"PS", TfRole(100)}}));
   ASSERT_EQ(job.invalid, "");
   ASSERT_TRUE(job.spec.config_in_file);
   const Document pod = Pod(job, "worker", 7, 0);
@@ -130,13 +131,13 @@ TEST(TfJob, ReadsAnyObjectHoweverBadItIs) {
 TEST(DecodeJob, KeepsTheLastValidSpecOfAJobWhoseEditIsNotValid) {
   const TfJobKind kind;
   Object object = TfJob({{"Worker", TfRole(2)}});
-  const auto known = std::make_shared<const CompactJob>(Decoded(object));
+  const auto known = std::make_shared<const reconcile::CompactJob>(Decoded(object));
   object["spec"].as_object()["cleanPodPolicy"] = "Al";
   const auto find = [&](const kube::ObjectKey& key) {
     EXPECT_EQ(key.Str(), "team/mnist");
     return known;
   };
-  const CompactJob edited = DecodeJob(kind, PrintJson(object), find).value();
+  const reconcile::CompactJob edited = reconcile::DecodeJob(kind, PrintJson(object), find).value();
   EXPECT_EQ(edited.invalid, "");
   EXPECT_THAT(edited.edit_problem, testing::StartsWith("spec.cleanPodPolicy: must be one of"));
   EXPECT_EQ(edited.spec, known->spec);
@@ -148,15 +149,15 @@ TEST(DecodeJob, KeepsTheLastValidSpecOfAJobWhoseEditIsNotValid) {
                                          .since = absl::FromUnixSeconds(1'700'000'000),
                                          .last_valid = edited.spec_text};
   object["status"] = kind.PrintStatus(status);
-  const auto unknown = [](const kube::ObjectKey&) { return std::shared_ptr<const CompactJob>(); };
-  const CompactJob restarted = DecodeJob(kind, PrintJson(object), unknown).value();
+  const auto unknown = [](const kube::ObjectKey&) { return std::shared_ptr<const reconcile::CompactJob>(); };
+  const reconcile::CompactJob restarted = reconcile::DecodeJob(kind, PrintJson(object), unknown).value();
   EXPECT_EQ(restarted.spec, known->spec);
   EXPECT_EQ(restarted.edit_problem, edited.edit_problem);
   EXPECT_EQ(restarted.status.spec_problem, status.spec_problem);
   EXPECT_EQ(restarted.status.Current(), nullptr) << "it is no state";
 
   object.erase("status");
-  EXPECT_THAT(DecodeJob(kind, PrintJson(object), unknown).value().invalid,
+  EXPECT_THAT(reconcile::DecodeJob(kind, PrintJson(object), unknown).value().invalid,
               testing::StartsWith("spec.cleanPodPolicy"));
 }
 
@@ -203,7 +204,7 @@ TEST(TfJob, KnowsItsObjectsByTheLabelsOfTheOriginal) {
     return TfJobKind().FindPlace(*meta);
   };
   EXPECT_EQ(place(R"({"tf_job_name":"mnist","tf-replica-type":"worker","tf-replica-index":"2"})"),
-            (Place{.job = "mnist", .role = "worker", .index = 2}));
+            (reconcile::Place{.job = "mnist", .role = "worker", .index = 2}));
   EXPECT_EQ(place(R"({"tf_job_name":"mnist","tf-replica-type":"worker","tf-replica-index":"two"})"),
             std::nullopt);
   EXPECT_EQ(place(R"({"tf_job_name":"mnist"})"), std::nullopt);

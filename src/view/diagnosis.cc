@@ -21,10 +21,10 @@ std::string Since(absl::Time time, absl::Time now) {
 }
 
 // "3 of 4 members run", "all 4 members run". A job that says itself how many it has is believed, so that this
-// is what `get` shows. What an elastic job says is workers alone.
+// is what `get` shows.
 std::string CountMembers(const JobPage& page) {
   if (page.members.empty()) return "it has no pods";
-  const bool says = page.job.wanted > 0 && page.job.kind != Kind::kElastic;
+  const bool says = page.job.wanted > 0;
   const std::int64_t ready = says ? page.job.ready : std::ranges::count_if(page.members, &Member::runs);
   const std::int64_t count = says ? page.job.wanted : std::ssize(page.members);
   const bool some_completed =

@@ -65,33 +65,34 @@ TEST(ParseJob, BearsWhatIsNoJob) {
   }
 }
 
-TEST(ParseJob, ReadsWhatAnElasticMasterTells) {
-  const Document pod = *ParseJson(R"({"metadata":{"name":"m-master","namespace":"d","labels":)"
-                                  R"({"trainyard.dev/elastic-job":"m"}},"status":{"phase":"Running"}})");
-  EXPECT_EQ(ParseJob(Kind::kElastic, pod).state, "Starting");
-  const Job job =
-      ParseJob(Kind::kElastic, pod,
-               *ParseJson(R"({"phase":"Training","epoch":1,"epochs":4,"workers":2,"wantedWorkers":3,)"
-                          R"("restarts":1,"loss":0.5,"metrics":{"accuracy":0.9}})"));
-  EXPECT_EQ(job.Id(), "elastic/m");
-  EXPECT_EQ(job.state, "Training");
-  EXPECT_EQ(job.ready, 2);
-  EXPECT_EQ(job.wanted, 3);
-  EXPECT_THAT(job.progress, testing::Contains(testing::Pair("accuracy", "0.9000")));
+// An elastic job in this phase, whose master reports this.
+Job ElasticJob(std::string_view phase, std::string_view progress) {
+  return ParseJob(Kind::kElastic,
+                  *ParseJson(StrCat(R"({"metadata":{"name":"m","namespace":"d"},"status":{"phase":")", phase,
+                                    R"(","ready":"3/4","restartTotal":1,"progress":)", progress, "}}")));
 }
 
-TEST(ParseJob, TakesTheReasonOfAnElasticJobFromItsMastersPodWhereItsProgressLacksIt) {
-  const auto ended = [](std::string_view message) {
-    return ParseJob(
-        Kind::kElastic,
-        *ParseJson(StrCat(R"({"metadata":{"name":"m-master","labels":{"trainyard.dev/elastic-job":"m"}},)",
-                          R"("status":{"phase":"Succeeded","containerStatuses":[{"state":{"terminated":)",
-                          R"({"exitCode":0,"message":")", message, R"("}}}]}})")),
-        *ParseJson(R"({"phase":"Training"})"));
-  };
-  EXPECT_EQ(ended("").state, "Complete");
-  EXPECT_EQ(ended("records [0, 8) failed").state, "Failed");
-  EXPECT_EQ(ended("records [0, 8) failed").message, "records [0, 8) failed");
+TEST(ParseJob, ShowsWhatTheMasterOfAnElasticJobReports) {
+  const Job job = ElasticJob("Running", R"({"phase":"Training","epoch":1,"epochs":4,"loss":0.5,)"
+                                        R"("metrics":{"accuracy":0.9}})");
+  EXPECT_EQ(job.Id(), "elastic/m");
+  EXPECT_EQ(job.state, "Training");
+  EXPECT_EQ(job.ready, 3);
+  EXPECT_EQ(job.wanted, 4);
+  EXPECT_EQ(job.restarts, 1);
+  EXPECT_THAT(job.progress, testing::Contains(testing::Pair("accuracy", "0.9000")));
+  EXPECT_EQ(ElasticJob("Creating", R"({"phase":"Training","waiting":"room"})").state, "Creating");
+  EXPECT_EQ(ElasticJob("Creating", R"({"phase":"Training","waiting":"room"})").message, "room");
+}
+
+TEST(ParseJob, EndsAnElasticJobAsTheOperatorSays) {
+  EXPECT_EQ(ElasticJob("Succeed", R"({"phase":"Complete"})").state, "Complete");
+  EXPECT_TRUE(ElasticJob("Succeed", R"({"phase":"Complete"})").succeeded);
+  const Job failed = ElasticJob("Failed", R"({"phase":"Failed","reason":"records [0, 8) failed"})");
+  EXPECT_EQ(failed.state, "Failed");
+  EXPECT_TRUE(failed.over);
+  EXPECT_EQ(failed.message, "records [0, 8) failed");
+  EXPECT_FALSE(ElasticJob("Restarting", R"({"phase":"Failed"})").over);
 }
 
 TEST(PutInPlace, TakesTheNewestPodOfAPlaceInTheOrderOfNumbers) {

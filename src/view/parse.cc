@@ -90,16 +90,17 @@ void ParseCustom(Job& job) {
   }
 }
 
+// What the master of an elastic job reports stands in the job's status.
 void ParseProgress(const Document& progress, Job& job) {
   job.told = progress;
-  job.state = TextAt(progress, {"phase"});
-  job.message = TextAt(progress, {"reason"});
-  if (job.message.empty()) job.message = TextAt(progress, {"waiting"});
-  job.ready = static_cast<int>(IntAt(progress, {"workers"}).value_or(0));
-  job.wanted = static_cast<int>(IntAt(progress, {"wantedWorkers"}).value_or(0));
-  job.restarts = IntAt(progress, {"restarts"}).value_or(0);
-  job.over = job.state == "Complete" || job.state == "Failed";
-  job.succeeded = job.state == "Complete";
+  const std::string_view phase = StringAt(progress, {"phase"});
+  // While it runs, what it does says more than that it runs.
+  if (job.state == "Running" || job.succeeded) job.state = phase;
+  if (const std::string_view reason = StringAt(progress, {"reason"}); !reason.empty()) {
+    job.message = reason;
+  } else if (!job.over && !StringAt(progress, {"waiting"}).empty()) {
+    job.message = TextAt(progress, {"waiting"});
+  }
   const auto add = [&](std::string name, std::string text) {
     job.progress.emplace_back(std::move(name), std::move(text));
   };
@@ -116,38 +117,6 @@ void ParseProgress(const Document& progress, Job& job) {
   }
   if (const std::string_view checkpoint = StringAt(progress, {"checkpoint"}); !checkpoint.empty())
     add("checkpoint", std::string(checkpoint));
-  if (const Array* const restarts = ArrayAt(progress, {"lastRestarts"});
-      restarts != nullptr && !restarts->empty())
-    job.last_cause = StrCat(StringAt(restarts->back(), {"pod"}), " ", StringAt(restarts->back(), {"cause"}));
-}
-
-// Of an elastic job: its master's pod, which is the job, and what the master says.
-void ParseElastic(const Document& progress, Job& job) {
-  job.name = TextAt(job.object, {"metadata", "labels", FactsOf(Kind::kElastic).job_label});
-  job.started = TimeAt(job.object, {"status", "startTime"});
-  const std::string_view phase = StringAt(job.object, {"status", "phase"});
-  if (progress.is_object()) {
-    ParseProgress(progress, job);
-  } else {
-    job.state = phase == "Pending" ? "Pending" : "Starting";
-    job.wanted = 1;
-  }
-  if (!job.over && phase == "Failed") {
-    job.state = "Failed";
-    job.over = true;
-    job.reason = "MasterFailed";
-    job.message = "the master has ended before the job was done";
-  }
-  const Array* const containers = ArrayAt(job.object, {"status", "containerStatuses"});
-  const bool told = containers != nullptr && !containers->empty();
-  if (!job.over && phase == "Succeeded") {
-    // A master leaves the reason of a failure here too; its progress may not have been written.
-    if (told) job.message = TextAt(containers->front(), {"state", "terminated", "message"});
-    job.succeeded = job.message.empty();
-    job.state = job.succeeded ? "Complete" : "Failed";
-    job.over = true;
-  }
-  if (job.over && told) job.ended = TimeAt(containers->front(), {"state", "terminated", "finishedAt"});
 }
 
 // What the launcher reports goes before what the operator says of the pods, until the operator ends the job.
@@ -261,7 +230,7 @@ NodeRefusal ExplainNode(const kube::CompactPod& waiting, const kube::CompactNode
 
 }  // namespace
 
-Job ParseJob(Kind kind, Document object, const Document& progress) {
+Job ParseJob(Kind kind, Document object) {
   Job job{.kind = kind,
           .ns = TextAt(object, {"metadata", "namespace"}),
           .name = TextAt(object, {"metadata", "name"}),
@@ -271,15 +240,16 @@ Job ParseJob(Kind kind, Document object, const Document& progress) {
   switch (kind) {
     case Kind::kTfJob:
     case Kind::kAiTrainingJob:
-      ParseCustom(job);
-      break;
     case Kind::kElastic:
-      ParseElastic(progress, job);
+      ParseCustom(job);
       break;
     case Kind::kTask:
       ParseTask(job);
       break;
   }
+  if (const Document* const progress = Find(job.object, {"status", "progress"});
+      progress != nullptr && kind == Kind::kElastic)
+    ParseProgress(*progress, job);
   if (Find(job.object, {"metadata", "deletionTimestamp"}) != nullptr) job.state = "Terminating";
   return job;
 }

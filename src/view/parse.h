@@ -13,9 +13,8 @@
 
 namespace trainyard::view {
 
-// The object that is the job; of an elastic one, its master's pod, and what the master tells (null: nothing
-// yet).
-Job ParseJob(Kind kind, Document object, const Document& progress = {});
+// The object that is the job.
+Job ParseJob(Kind kind, Document object);
 
 // The pod of a member; nothing: its labels say that it is none.
 std::optional<Member> ParseMember(Kind kind, const kube::CompactPod& pod);

@@ -22,30 +22,15 @@ std::string ObjectName(const KindFacts& facts, std::string_view job) {
   return StrCat(job, facts.object_suffix);
 }
 
-// What masters tell, by namespace and job.
-using Tellings = std::map<std::pair<std::string, std::string>, Document>;
-
-Document ProgressOf(const Document& config_map) {
-  const std::string_view text = StringAt(config_map, {"data", "progress"});
-  if (text.empty()) return {};
-  auto progress = ParseJson(text);
-  return progress.ok() ? *std::move(progress) : Document();
-}
-
-absl::StatusOr<Tellings> ReadTellings(kube::Api& api, const std::string& ns) {
-  Tellings tellings;
-  const std::string_view label = FactsOf(Kind::kElastic).job_label;
-  TY_ASSIGN_OR_RETURN(const kube::ListPage page,
-                      api.ListAll(kube::Resource::ConfigMaps(), ns, {.label_selector = std::string(label)}));
-  for (const std::string& item : page.items) {
-    const auto config_map = ParseJson(item);
-    if (!config_map.ok()) continue;
-    Document progress = ProgressOf(*config_map);
-    if (progress.is_null()) continue;
-    tellings[{std::string(StringAt(*config_map, {"metadata", "namespace"})),
-              std::string(StringAt(*config_map, {"metadata", "labels", label}))}] = std::move(progress);
+// Which kind an object of the kind's resource really is: a label marks those that are another one.
+Kind ActualKind(Kind kind, const Document& object) {
+  for (const Kind other : kKinds) {
+    const KindFacts& facts = FactsOf(other);
+    if (facts.resource == FactsOf(kind).resource && !facts.object_selector.empty() &&
+        Find(object, {"metadata", "labels", facts.object_selector}) != nullptr)
+      return other;
   }
-  return tellings;
+  return kind;
 }
 
 absl::Status ListKind(kube::Api& api, const JobFilter& filter, Kind kind, std::vector<Job>& jobs) {
@@ -55,48 +40,30 @@ absl::Status ListKind(kube::Api& api, const JobFilter& filter, Kind kind, std::v
   const auto page = api.ListAll(facts.resource, filter.ns, {.label_selector = selector});
   if (kube::IsNotFound(page.status())) return absl::OkStatus();
   TY_RETURN_IF_ERROR(page.status());
-  Tellings tellings;
-  if (kind == Kind::kElastic && !page->items.empty()) {
-    TY_ASSIGN_OR_RETURN(tellings, ReadTellings(api, filter.ns));
-  }
   for (const std::string& item : page->items) {
     TY_ASSIGN_OR_RETURN(Document object, ParseJson(item));
-    Document progress;
-    if (kind == Kind::kElastic) {
-      const auto found =
-          tellings.find({std::string(StringAt(object, {"metadata", "namespace"})),
-                         std::string(StringAt(object, {"metadata", "labels", facts.job_label}))});
-      if (found != tellings.end()) progress = found->second;
-    }
     // The items of a list do not say what they are.
     if (Object* const fields = object.if_object()) {
       (*fields)["apiVersion"] = facts.resource.ApiVersion();
       (*fields)["kind"] = facts.resource.kind;
     }
-    jobs.push_back(ParseJob(kind, std::move(object), progress));
+    jobs.push_back(ParseJob(kind, std::move(object)));
   }
   return absl::OkStatus();
 }
 
-// Nothing: there is none of that kind and name.
+// Nothing: there is none of that kind and name. One that was asked for by the kind of its resource is found
+// too.
 absl::StatusOr<std::optional<Job>> GetJob(kube::Api& api, const std::string& ns, Kind kind,
-                                          std::string_view name) {
+                                          std::string_view name, bool asked) {
   const KindFacts& facts = FactsOf(kind);
   const auto text = api.Get(facts.resource, {ns, ObjectName(facts, name)});
   if (kube::IsNotFound(text.status())) return std::nullopt;
   TY_RETURN_IF_ERROR(text.status());
   TY_ASSIGN_OR_RETURN(Document object, ParseJson(*text));
-  Document progress;
-  TY_ASSIGN_OR_RETURN(const kube::LabelSelector selector, kube::LabelSelector::Parse(facts.object_selector));
-  if (!selector.Matches(ObjectAt(object, {"metadata", "labels"}))) return std::nullopt;
-  if (kind == Kind::kElastic) {
-    const auto told = api.Get(kube::Resource::ConfigMaps(), {ns, StrCat(name, "-progress")});
-    if (told.ok()) {
-      const auto config_map = ParseJson(*told);
-      if (config_map.ok()) progress = ProgressOf(*config_map);
-    }
-  }
-  return ParseJob(kind, std::move(object), progress);
+  const Kind actual = ActualKind(kind, object);
+  if (actual != kind && !(asked && kind == Kind::kAiTrainingJob)) return std::nullopt;
+  return ParseJob(actual, std::move(object));
 }
 
 std::string ListNames() {
@@ -125,7 +92,6 @@ absl::StatusOr<std::vector<kube::CompactPod>> PodsWith(kube::Api& api, std::stri
 
 // Whether a pod with the job's label is this job's, and not that of one before it.
 bool HasOwner(const kube::CompactPod& pod, const Job& job) {
-  if (job.kind == Kind::kElastic && pod.meta.uid == job.uid) return true;
   return !pod.meta.controller || pod.meta.controller->uid.view() == job.uid;
 }
 
@@ -157,7 +123,7 @@ absl::StatusOr<Job> FindJob(kube::Api& api, const std::string& ns, const JobName
   std::vector<Job> found;
   for (const Kind kind : kKinds) {
     if (name.kind && *name.kind != kind) continue;
-    TY_ASSIGN_OR_RETURN(std::optional<Job> job, GetJob(api, ns, kind, name.name));
+    TY_ASSIGN_OR_RETURN(std::optional<Job> job, GetJob(api, ns, kind, name.name, name.kind.has_value()));
     if (job) found.push_back(*std::move(job));
   }
   if (found.empty()) {
@@ -236,8 +202,7 @@ void AddEvents(kube::Api& api, const std::vector<kube::CompactPod>& pods, JobPag
     for (const kube::CompactPod& pod : pods) own.insert(StrCat("pod/", pod.meta.name));
     for (const kube::GonePod& gone : page.history) own.insert(StrCat("pod/", gone.pod));
     for (Event& event : *events) {
-      if (own.contains(event.object) || (IsOf(event, page.job) && !event.object.starts_with("pod/")) ||
-          (page.job.kind == Kind::kElastic && event.object == StrCat("pod/", page.job.name, "-master")))
+      if (own.contains(event.object) || (IsOf(event, page.job) && !event.object.starts_with("pod/")))
         page.events.push_back(std::move(event));
     }
     if (page.events.size() > kMostEventsRead)

@@ -22,14 +22,7 @@ Watches::Watches(kube::Api& api, Clock& clock, Scope scope, Listener listener)
     : api_(api), clock_(clock), scope_(std::move(scope)), listener_(std::move(listener)) {
   for (const Kind kind : kKinds) {
     if (!scope_.kinds.empty() && std::ranges::find(scope_.kinds, kind) == scope_.kinds.end()) continue;
-    const KindFacts& facts = FactsOf(kind);
-    if (kind != Kind::kElastic) {
-      Begin(facts.resource, std::string(facts.object_selector));
-      continue;
-    }
-    // What its master tells is beside the master's pod.
-    Begin(kube::Resource::ConfigMaps(), std::string(facts.job_label));
-    if (!scope_.pods) Begin(facts.resource, std::string(facts.object_selector));
+    Begin(FactsOf(kind).resource, std::string(FactsOf(kind).object_selector));
   }
   if (scope_.pods) Begin(kube::Resource::Pods());
   if (listener_.event) Begin(kube::Resource::Events());

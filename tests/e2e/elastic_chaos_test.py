@@ -75,15 +75,15 @@ class Chaos(unittest.TestCase):
                           "--pod-name", "pserver-%d" % index)
 
     def master_itself(self):
-        """Not the process that keeps it."""
-        found = [pid for pid, env in processes.with_mark("TRAINYARD_CHAOS", self.folder).items()
-                 if env.get(b"TRAINYARD_MASTER_PARENT")]
+        """Not the agent that keeps it."""
+        found = [pid for pid in processes.with_mark("TRAINYARD_CHAOS", self.folder)
+                 if processes.arguments(pid)[1:2] == ["master"]]
         return found[0] if found else None
 
     def run_with_kills(self, kills, of_master, pservers=0, of_pservers=0.0):
         """Kills processes at random, and starts workers and pservers again; how often each was."""
-        keeper = self.spawn("master", "master", "--job-file", self.path("job.json"), "--state-dir", self.path("state"),
-                            "--no-pods", "--listen", "127.0.0.1:%d" % self.port)
+        keeper = self.spawn("master", "agent", "keep", "--", cases.TRAINYARD, "master", "--job-file", self.path("job.json"),
+                            "--state-dir", self.path("state"), "--no-pods", "--listen", "127.0.0.1:%d" % self.port)
         workers = [self.worker(index) for index in range(WORKERS)]
         servers = [self.pserver(index) for index in range(pservers)]
         source = random.Random(7)

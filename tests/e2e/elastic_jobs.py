@@ -126,8 +126,15 @@ class ElasticCase(unittest.TestCase):
             self.check_job_runs()
 
     def progress(self, name):
-        done = self.cluster.kubectl("get", "configmap", name + "-progress", "-o", "jsonpath={.data.progress}", check=False)
-        return json.loads(done.stdout) if done.returncode == 0 and done.stdout else None
+        """What the master reports, and the number of restarts, which the operator counts."""
+        done = self.cluster.kubectl("get", "aitj", name, "-o", "jsonpath={.status}", check=False)
+        status = json.loads(done.stdout) if done.returncode == 0 and done.stdout else {}
+        return {**status["progress"], "restarts": status["restartTotal"]} if "progress" in status else None
+
+    def replaced(self, name):
+        """{pod: cause} of those that are gone, as the job's history has them."""
+        history = self.cluster.get("configmap", name + ".aitrainingjob.history")["data"]
+        return {pod["pod"]: pod["cause"] for pod in map(json.loads, history.values())}
 
     def await_progress(self, name, condition, what):
         def looks():
@@ -141,7 +148,7 @@ class ElasticCase(unittest.TestCase):
         return eventually(looks, what)
 
     def pids(self, job, word):
-        """{pod: pid} of the pods of a job that run `trainyard WORD`; of the master and who keeps it, the master."""
+        """{pod: pid} of the pods of a job that run `trainyard WORD`; of the master and the agent that keeps it, the master."""
         found = {}
         for pid, env in sorted(self.cluster.processes().items()):
             pod = env.get(b"TRAINYARD_POD_NAME", b"").decode()

@@ -46,23 +46,22 @@ class Training(CountingCase):
         self.await_progress(name, lambda p: p["totalRecords"] > 1000 and p["workers"] == 2, "training to begin")
         first = self.pid(name, "worker", name + "-worker-0")
         os.kill(first, signal.SIGKILL)
-        progress = self.await_progress(name, lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
-        self.assertEqual([(one["role"], one["index"], one["pod"]) for one in progress["lastRestarts"]],
-                         [("worker", 0, name + "-worker-0")])
-        self.assertRegex(progress["lastRestarts"][0]["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
-        os.kill(self.pid(name, "master", name + "-master"), signal.SIGKILL)
+        self.await_progress(name, lambda p: p["restarts"] == 1 and p["workers"] == 2, "a worker to be back")
+        replaced = self.replaced(name)
+        self.assertEqual(list(replaced), [name + "-worker-0"])
+        self.assertRegex(replaced[name + "-worker-0"], r"was killed by signal 9 \(SIGKILL\) on node-1")
+        os.kill(self.pid(name, "master", name + "-master-0"), signal.SIGKILL)
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
         self.assertIn("trained %d records, version %d" % (epochs * RECORDS, epochs * RECORDS // 4), out)
         self.assertIn("1 restarts", out, "the master that came back knows of it")
-        self.assertIn("worker 0 is launched again: %s-worker-0 was killed by signal 9" % name, err)
+        self.assertIn("worker-0 is restarted: %s-worker-0 was killed by signal 9" % name, err)
         self.assert_each_record_used(name, epochs)
-        logs = self.cluster.kubectl("logs", name + "-master").stdout
-        self.assertIn("the master comes back", logs)
+        logs = self.cluster.kubectl("logs", name + "-master-0").stdout
+        self.assertIn("was killed by signal 9 (SIGKILL): starting it again", logs)
         self.assertIn("goes on from a checkpoint", logs)
-        self.assertEqual(self.cluster.phase(name + "-worker-0"), "Failed", "what was killed is kept with its log")
-        events = self.cluster.kubectl("get", "events").stdout
-        self.assertIn("WorkerRelaunched", events)
+        listed = self.cluster.kubectl("get", "aitj", name).stdout
+        self.assertRegex(listed, r"Succeed .* complete, loss")
 
     @longer_if_over
     def test_goes_on_when_the_pod_of_a_worker_is_deleted(self):
@@ -70,8 +69,7 @@ class Training(CountingCase):
         job = self.start_job("train", *self.counting(name, epochs), "--keep")
         self.await_progress(name, lambda p: p["workers"] == 2, "training to begin")
         self.delete_pod(name + "-worker-1")
-        progress = self.await_progress(name, lambda p: p["restarts"] == 1, "a worker to be launched again")
-        self.assertEqual(progress["lastRestarts"][0]["index"], 1)
+        eventually(lambda: name + "-worker-1" in self.replaced(name), "a worker to be replaced")
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
         self.assert_each_record_used(name, epochs)
@@ -98,11 +96,11 @@ class Training(CountingCase):
     def test_shows_what_each_worker_does(self):
         job = self.start_job("train", *self.counting("measured", 100000))
         self.await_progress("measured", lambda p: p["workers"] == 2 and len(p["members"]) == 2 and
-                            all(one["records"] > 0 for one in p["members"].values()), "both to have done something")
+                            all(one.get("rate", 0) > 0 for one in p["members"].values()), "both to have done something")
         top = self.run_job("top", "elastic/measured").stdout.splitlines()
         self.assertEqual(top[2].split(), ["MEMBER", "STATE", "CPU", "MEMORY", "RECORDS/S", "VERSION", "RESTARTS", "NODE", "AGE"])
         rows = {line.split()[0]: line.split() for line in top[3:]}
-        self.assertEqual(rows["master"][4:6], ["-", "-"])
+        self.assertEqual(rows["master-0"][4:6], ["-", "-"])
         for member in ("worker-0", "worker-1"):
             self.assertGreater(int(rows[member][4]), 0, top)
             self.assertGreater(int(rows[member][5]), 0, top)
@@ -144,7 +142,7 @@ class Training(CountingCase):
         self.assertRegex(warned.stdout, r"\d+ times not finite \(step \d+: the loss of worker \d is nan\)")
         self.assertEqual(self.progress("warned")["loss"], "nan")
         self.assertNotIn("loss 0.0000", warned.stderr)
-        self.assertIn("loss=nan", self.cluster.kubectl("logs", "warned-master").stdout)
+        self.assertIn("loss=nan", self.cluster.kubectl("logs", "warned-master-0").stdout)
 
     def test_always_says_why_its_master_could_not_begin(self):
         flags = self.counting("begins", 1)
@@ -201,11 +199,11 @@ class Training(CountingCase):
     def test_says_why_a_worker_cannot_run(self):
         done = self.run_job("train", *self.counting("crashes", 1), "--worker-restarts", 2, "--env", "GRPC_POLL_STRATEGY=none")
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertRegex(done.stderr, r"worker \d failed 2 times in a row, the last time crashes-worker-\d(-r\d)? ")
+        self.assertRegex(done.stderr, r"worker \d failed 2 times in a row, the last time crashes-worker-\d ")
 
 
 class Room(CountingCase):
-    flags = ("--capacity", "cpu=3,memory=8Gi")
+    flags = ("--capacity", "cpu=4,memory=8Gi")
 
     def test_is_taken_as_far_as_there_is_some(self):
         job = self.start_job("train", *self.counting("grows", 100000), "--workers", 1, "--max-workers", 5, "--worker-cpu", 1)

@@ -24,7 +24,7 @@ class Pservers(CountingCase):
         done = self.complete("train", *self.counting("parts", 5), "--keep", "--checkpoint-dir", self.path("parts-ckpt"))
         self.assertIn("trained %d records, version %d" % (5 * self.records, 5 * self.records // 4), done.stdout)
         self.assert_each_record_used("parts", 5)
-        pods = self.cluster.kubectl("get", "pods", "-l", "trainyard.dev/elastic-role=pserver,trainyard.dev/elastic-job=parts",
+        pods = self.cluster.kubectl("get", "pods", "-l", "TrainingJobReplicaName=pserver,trainyard.dev/elastic-job=parts",
                                     "--no-headers").stdout
         self.assertEqual([line.split()[0] for line in pods.splitlines()], ["parts-pserver-0", "parts-pserver-1"])
         for index in range(2):
@@ -39,20 +39,17 @@ class Pservers(CountingCase):
         job = self.start_job("train", *self.counting(name, epochs), "--checkpoint-steps", 50, "--keep")
         self.await_progress(name, lambda p: p["version"] > 200 and p["pservers"] == 2, "training to begin")
         os.kill(self.pid(name, "pserver", name + "-pserver-1"), signal.SIGKILL)
-        progress = self.await_progress(name, lambda p: p["restarts"] == 1 and p["pservers"] == 2, "a pserver to be back")
-        restart = progress["lastRestarts"][0]
-        self.assertEqual((restart["role"], restart["index"], restart["pod"]), ("pserver", 1, name + "-pserver-1"))
-        self.assertRegex(restart["cause"], r"was killed by signal 9 \(SIGKILL\) on node-1")
+        self.await_progress(name, lambda p: p["restarts"] == 1 and p["pservers"] == 2, "a pserver to be back")
+        self.assertRegex(self.replaced(name)[name + "-pserver-1"], r"was killed by signal 9 \(SIGKILL\) on node-1")
         os.kill(self.pid(name, "worker", name + "-worker-0"), signal.SIGKILL)
         self.await_progress(name, lambda p: p["restarts"] == 2 and p["workers"] == 2, "a worker to be back")
-        os.kill(self.pid(name, "master", name + "-master"), signal.SIGKILL)
+        os.kill(self.pid(name, "master", name + "-master-0"), signal.SIGKILL)
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
-        self.assertIn("pserver 1 is launched again: %s-pserver-1 was killed by signal 9" % name, err)
+        self.assertIn("pserver-1 is restarted: %s-pserver-1 was killed by signal 9" % name, err)
         self.assert_each_record_used(name, epochs)
-        logs = self.cluster.kubectl("logs", name + "-master").stdout
+        logs = self.cluster.kubectl("logs", name + "-master-0").stdout
         self.assertRegex(logs, r"goes back to the newest checkpoint because=.pserver 1 \(%s-pserver-1\)" % name)
-        self.assertIn("PserverRelaunched", self.cluster.kubectl("get", "events").stdout)
 
     @longer_if_over
     def test_goes_on_when_the_pod_of_a_pserver_is_deleted(self):
@@ -62,7 +59,7 @@ class Pservers(CountingCase):
         self.delete_pod(name + "-pserver-0")
         out, err = job.communicate(timeout=300)
         self.assertEqual(job.returncode, 0, out + err)
-        self.assertRegex(err, "pserver 0 is launched again: %s-pserver-0 " % name)
+        self.assertRegex(err, "pserver-0 is restarted: %s-pserver-0 " % name)
         self.assert_each_record_used(name, epochs)
 
     def test_leaves_checkpoints_that_are_read_whole(self):

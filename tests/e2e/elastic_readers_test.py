@@ -150,7 +150,7 @@ class Training(ReadersCase):
         name, epochs = "rows%d" % self.times, 400 * self.times
         job = self.start_job("train", *self.counting(name, epochs, "Rows", self.rows + "#numbers"), "--checkpoint-steps", 50)
         self.kill_a_worker(name)
-        os.kill(self.pid(name, "master", name + "-master"), signal.SIGKILL)
+        os.kill(self.pid(name, "master", name + "-master-0"), signal.SIGKILL)
         self.assert_complete(job, name, epochs)
 
     @longer_if_over

@@ -71,7 +71,7 @@ class StoreFaults(GraphJobCase):
 
     @longer_if_over
     def test_of_the_store_for_less_than_a_lease_are_not_noticed(self):
-        passes = 200 * self.times
+        passes = 80 * self.times
         job = self.start("short", self.program, passes=passes)
         outputs = job.trainers.get(self.loss)
         self.advance(outputs, 20)

@@ -89,7 +89,7 @@ class InterruptionTest(ElasticCase):
                 if key == "l":
                     self.assertIn("trainyard delete elastic/go-on", shown)
                     self.assertEqual(self.state("elastic/go-on"), "Training")
-                    self.cluster.kubectl("delete", "pod", "go-on-master")
+                    self.cluster.kubectl("delete", "aitj", "go-on")
                 else:
                     self.assertIn("its checkpoints stay", shown)
                     eventually(lambda: self.state("elastic/no-more") is None, "the job to be gone")

@@ -173,9 +173,9 @@ class AllReduce(LaunchCase):
         self.assert_learnt(done.stdout)
 
     def test_goes_on_from_its_checkpoint_when_a_worker_is_killed(self):
-        job = self.start("--task", "killed", "--worker-num", 2, "--image", ALLREDUCE, "--env", "EPOCHS=25", "--env",
+        job = self.start("--task", "killed", "--worker-num", 2, "--image", ALLREDUCE, "--env", "EPOCHS=12", "--env",
                          "CHECKPOINT=" + self.path("killed.pt"))
-        self.await_logs("killed", "epoch 2 of 25:")
+        self.await_logs("killed", "epoch 2 of 12:")
         os.kill(self.pid("killed", "worker-1"), signal.SIGKILL)
         out, err = self.finish(job)
         task = self.task("killed")
@@ -186,7 +186,7 @@ class AllReduce(LaunchCase):
         self.assertIn("2 workers learn digits that are made up", out)
         epoch = int(re.search(r"goes on from the checkpoint: epoch (\d+)", out).group(1))
         self.assertGreater(epoch, 2)
-        self.assertEqual(out.count("epoch 1 of 25: "), 1, "what was done is not done again")
+        self.assertEqual(out.count("epoch 1 of 12: "), 1, "what was done is not done again")
         self.assert_learnt(out)
 
     def test_stops_at_once_when_it_is_cancelled(self):

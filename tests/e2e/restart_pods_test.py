@@ -128,11 +128,12 @@ class Pods(PodCase):
 class Load(PodCase):
     """Killed while it is written to from all sides, again and again."""
 
-    rounds = 3
+    rounds = 10 if cases.LONG else 2
+    most_pods = 10  # of one writer in one round
 
     def pod_writer(self, writer, state):
         core, i = self.core(), 0
-        while not state["over"]:
+        while not state["over"] and i < self.most_pods:
             name = "load-%d-%d-%d" % (state["round"], writer, i)
             i += 1
             try:

@@ -54,7 +54,7 @@ Cluster::Cluster(std::uint64_t seed, bool told)
   TY_CHECK(installed.ok(), "the definitions are not taken");
 }
 
-const ops::Kind& Cluster::KindOf(const Document& object) const {
+const reconcile::Kind& Cluster::KindOf(const Document& object) const {
   std::string_view name = StringAt(object, {"kind"});
   if (const Array* owners = ArrayAt(object, {"metadata", "ownerReferences"}); owners && !owners->empty()) {
     name = StringAt(owners->front(), {"kind"});
@@ -65,11 +65,11 @@ const ops::Kind& Cluster::KindOf(const Document& object) const {
   return *kinds_.front();
 }
 
-ops::Place Cluster::PlaceOf(const Document& object) const {
+reconcile::Place Cluster::PlaceOf(const Document& object) const {
   const Document* labels = Find(object, {"metadata", "labels"});
   if (labels == nullptr) return {};
   const auto meta = kube::ParseObjectMeta(StrCat(R"({"metadata":{"labels":)", PrintJson(*labels), "}}"));
-  return KindOf(object).FindPlace(meta.value()).value_or(ops::Place());
+  return KindOf(object).FindPlace(meta.value()).value_or(reconcile::Place());
 }
 
 Objects Cluster::List(const Resource& resource) {

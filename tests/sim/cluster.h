@@ -47,10 +47,10 @@ class Cluster {
   kube::Transport& transport() { return direct_; }
   // With all rights, and nothing goes wrong on the way.
   kube::Api& user() { return user_; }
-  const std::vector<std::unique_ptr<ops::Kind>>& kinds() const { return kinds_; }
+  const std::vector<std::unique_ptr<reconcile::Kind>>& kinds() const { return kinds_; }
   // The kind of a job, or of the job that a pod or a service belongs to.
-  const ops::Kind& KindOf(const Document& object) const;
-  ops::Place PlaceOf(const Document& object) const;
+  const reconcile::Kind& KindOf(const Document& object) const;
+  reconcile::Place PlaceOf(const Document& object) const;
 
   // As they are now.
   Objects List(const kube::Resource& resource);
@@ -91,7 +91,7 @@ class Cluster {
   Object Running() const;
   Object Terminated(int exit_code) const;
 
-  const std::vector<std::unique_ptr<ops::Kind>> kinds_ = ops::AllKinds();
+  const std::vector<std::unique_ptr<reconcile::Kind>> kinds_ = ops::AllKinds();
   IdSource random_;
   ManualClock clock_;
   const Story story_;

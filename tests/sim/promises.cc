@@ -26,7 +26,7 @@ const job::RoleStatus* FindRole(const job::JobStatus& status, std::string_view s
   return nullptr;
 }
 
-int StoredAttempt(const job::JobStatus& status, const ops::Place& place) {
+int StoredAttempt(const job::JobStatus& status, const reconcile::Place& place) {
   const job::RoleStatus* role = FindRole(status, place.role);
   return role == nullptr ? 0 : role->AttemptOf(place.index);
 }
@@ -56,7 +56,7 @@ void Promises::Check() {
   std::set<std::string> seats;
   CheckMembers();
   for (const Document& pod : cluster_.ListPods()) {
-    const ops::Place place = cluster_.PlaceOf(pod);
+    const reconcile::Place place = cluster_.PlaceOf(pod);
     const std::string seat = StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", place.role, "-", place.index);
     if (!seats.insert(seat).second) Break(StrCat("two pods of one index: ", seat));
   }
@@ -168,12 +168,12 @@ void Promises::JudgeCreate(const Document& pod) {
 
 // Where all are made again, the last of the past goes before the first of the future comes.
 void Promises::JudgeBarrier(const Document& job, const job::JobStatus& status, const Document& pod) {
-  const ops::Place made = cluster_.PlaceOf(pod);
+  const reconcile::Place made = cluster_.PlaceOf(pod);
   const job::RoleStatus* role = FindRole(status, made.role);
   if (role == nullptr || role->barrier == job::RestartScope::kPod) return;
   for (const Document& other : cluster_.ListPods()) {
     if (LabelOf(other, "trainyard.dev/job-uid") != UidOf(job)) continue;
-    const ops::Place place = cluster_.PlaceOf(other);
+    const reconcile::Place place = cluster_.PlaceOf(other);
     const bool behind = place.role == made.role || role->barrier == job::RestartScope::kJob;
     if (!behind || AttemptOf(other) >= StoredAttempt(status, place)) continue;
     Break(StrCat(KeyOf(pod).name, " is made while ", KeyOf(other).name, " of the past is there"));
@@ -193,7 +193,7 @@ void Promises::JudgeDelete(const std::string& name, const kube::Request& request
   if (!job || IsFinished(*job) || scaled_.contains(KeyOf(*job).name) || suspended_.contains(KeyOf(*job).name))
     return;
   const job::JobStatus status = StatusOf(*job);
-  const ops::Place place = cluster_.PlaceOf(*pod);
+  const reconcile::Place place = cluster_.PlaceOf(*pod);
   if (status.ending || IsLeaving(*pod) || AttemptOf(*pod) < StoredAttempt(status, place)) return;
   const job::RoleStatus* role = FindRole(status, place.role);
   if (role != nullptr && role->given_up.Contains(place.index)) return;

@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "kube/event_recorder.h"
 #include "operator/autoscaler.h"
-#include "operator/controller.h"
 #include "operator/kinds.h"
 #include "operator/metrics.h"
+#include "reconcile/controller.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/documents.h"
 #include "tests/sim/faulty_transport.h"
@@ -36,9 +36,9 @@ struct Process {
   std::unique_ptr<kube::Api> api;
   std::unique_ptr<ops::Metrics> metrics;
   std::unique_ptr<kube::EventRecorder> events;
-  std::unique_ptr<ops::Surroundings> surroundings;
+  std::unique_ptr<reconcile::Surroundings> surroundings;
   std::unique_ptr<ops::Autoscaler> autoscaler;
-  std::vector<std::unique_ptr<ops::Controller>> controllers;  // by kind
+  std::vector<std::unique_ptr<reconcile::Controller>> controllers;  // by kind
 
   ~Process() {
     controllers.clear();
@@ -148,7 +148,7 @@ class Schedule {
     return spec;
   }
 
-  void MakeJob(const std::string& name, const ops::Kind& kind) {
+  void MakeJob(const std::string& name, const reconcile::Kind& kind) {
     const bool ai = kind.telling() == job::Telling::kByPhase;
     const Object job{{"apiVersion", kind.resource().ApiVersion()},
                      {"kind", kind.resource().kind},
@@ -345,15 +345,15 @@ class Schedule {
     process->events = std::make_unique<kube::EventRecorder>(
         *process->api, clock, IdSource(random_.Next()),
         kube::EventRecorder::Options{.component = "sim", .instance = "sim"});
-    process->surroundings = std::make_unique<ops::Surroundings>(
-        *process->api, clock, ops::Surroundings::Options{.seed = random_.Next()});
-    const ops::Kind& elastic = *cluster_.kinds().back();
+    process->surroundings = std::make_unique<reconcile::Surroundings>(
+        *process->api, clock, reconcile::Surroundings::Options{.seed = random_.Next()});
+    const reconcile::Kind& elastic = *cluster_.kinds().back();
     process->autoscaler =
         std::make_unique<ops::Autoscaler>(clock, elastic, *process->surroundings, ops::AutoscalerOptions());
     for (const auto& kind : cluster_.kinds()) {
-      process->controllers.push_back(std::make_unique<ops::Controller>(
+      process->controllers.push_back(std::make_unique<reconcile::Controller>(
           *process->api, clock, *kind, *process->surroundings, *process->events, *process->metrics,
-          ops::ControllerOptions{
+          reconcile::ControllerOptions{
               .policies = policies_,
               .find_targets = [autoscaler = process->autoscaler.get()](
                                   const std::string& uid) { return autoscaler->FindTargets(uid); },

@@ -1,4 +1,4 @@
-#include "operator/act.h"
+#include "reconcile/act.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "job/members.h"
 #include "job/names.h"
-#include "operator/labels.h"
+#include "reconcile/labels.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 using kube::ObjectKey;
@@ -360,4 +360,4 @@ ActResult Act(kube::Api& api, Caches& caches, const Kind& kind, const CompactJob
   return Actor(api, caches, kind, job).Do(actions);
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

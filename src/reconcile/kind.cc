@@ -1,11 +1,11 @@
-#include "operator/kind.h"
+#include "reconcile/kind.h"
 
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 Object OwnerReference(const kube::Resource& kind, const kube::ObjectMeta& job) {
   return {{"apiVersion", kind.ApiVersion()},
@@ -47,4 +47,4 @@ absl::StatusOr<CompactJob> DecodeJob(const Kind& kind, const std::string& json, 
   return before;
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

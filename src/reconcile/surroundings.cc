@@ -1,11 +1,11 @@
-#include "operator/surroundings.h"
+#include "reconcile/surroundings.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/status.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 // For so long a node is avoided that had fewer accelerators than it had given: with its pods gone, it no
@@ -178,4 +178,4 @@ void Surroundings::NodeChanged(const kube::Change<kube::CompactNode>& change) {
   for (const auto& handler : handlers_) handler(name);
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

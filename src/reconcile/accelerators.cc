@@ -1,10 +1,10 @@
-#include "operator/accelerators.h"
+#include "reconcile/accelerators.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 std::vector<std::string> AcceleratorSigns::FindAsked(const std::vector<kube::ResourceAmount>& amounts) const {
   std::vector<std::string> asked;
@@ -30,4 +30,4 @@ std::string FindLack(const kube::CompactNode& node, const std::string& resource,
   return left < taken ? StrCat(left / kMilli, " of ", resource, " are left for ", taken / kMilli) : "";
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "job/plan.h"
 #include "kube/api.h"
-#include "operator/caches.h"
-#include "operator/kind.h"
+#include "reconcile/caches.h"
+#include "reconcile/kind.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 struct ActResult {
   int pods_created = 0;
@@ -31,4 +31,4 @@ absl::StatusOr<kube::ObjectMeta> ReadMeta(kube::Api& api, const kube::Resource& 
 ActResult Act(kube::Api& api, Caches& caches, const Kind& kind, const CompactJob& job,
               const std::vector<job::Action>& actions);
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -3,7 +3,7 @@
 
 #include "job/job_status.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 enum class Urgency {
   kProgress,  // the job has come further within its state: that can wait for what else comes
@@ -14,4 +14,4 @@ enum class Urgency {
 // Of what is to be stored in the place of what is.
 Urgency UrgencyOf(const job::JobStatus& before, const job::JobStatus& after);
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -15,11 +15,11 @@
 #include "kube/expectations.h"
 #include "kube/informer.h"
 #include "kube/pod.h"
-#include "operator/kind.h"
-#include "operator/observe.h"
-#include "operator/surroundings.h"
+#include "reconcile/kind.h"
+#include "reconcile/observe.h"
+#include "reconcile/surroundings.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 // What is given must outlive it.
 class Caches {
@@ -100,4 +100,4 @@ class Caches {
   kube::Cache<CompactService>::Index services_by_owner_ = 0;
 };
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -9,10 +9,10 @@
 #include "job/plan.h"
 #include "kube/api.h"
 #include "kube/pod_history.h"
-#include "operator/caches.h"
-#include "operator/kind.h"
+#include "reconcile/caches.h"
+#include "reconcile/kind.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 // All calls from many threads. What is given outlives it.
 class Historian {
@@ -30,4 +30,4 @@ class Historian {
   kube::PodHistory history_;
 };
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

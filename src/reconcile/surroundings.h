@@ -19,10 +19,10 @@
 #include "kube/informer.h"
 #include "kube/node.h"
 #include "kube/pod.h"
-#include "operator/accelerators.h"
-#include "operator/observe.h"
+#include "reconcile/accelerators.h"
+#include "reconcile/observe.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 // Of a pod that need not be ours, what it takes from whom.
 struct LoadPod {
@@ -99,4 +99,4 @@ class Surroundings {
   bool load_wanted_ TY_GUARDED_BY(mu_) = false;
 };
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

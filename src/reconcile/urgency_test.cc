@@ -1,11 +1,11 @@
-#include "operator/urgency.h"
+#include "reconcile/urgency.h"
 
 #include <functional>
 #include <ostream>
 
 #include <gtest/gtest.h>
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 using job::JobStatus;
@@ -84,4 +84,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

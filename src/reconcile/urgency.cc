@@ -1,9 +1,9 @@
-#include "operator/urgency.h"
+#include "reconcile/urgency.h"
 
 #include <algorithm>
 #include <initializer_list>
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 // Whether something happened that must not be lost: a restart, a completion, an end.
@@ -47,4 +47,4 @@ Urgency UrgencyOf(const job::JobStatus& before, const job::JobStatus& after) {
   return next != nullptr && next->type == job::State::kRunning ? Urgency::kGoodNews : Urgency::kProgress;
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -17,7 +17,7 @@
 #include "kube/object_meta.h"
 #include "kube/resource.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 // A job as the cache has it.
 struct CompactJob {
@@ -93,4 +93,4 @@ class Kind {
 using FindKnownJob = absl::FunctionRef<std::shared_ptr<const CompactJob>(const kube::ObjectKey&)>;
 absl::StatusOr<CompactJob> DecodeJob(const Kind& kind, const std::string& json, FindKnownJob find);
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

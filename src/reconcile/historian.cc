@@ -1,4 +1,4 @@
-#include "operator/historian.h"
+#include "reconcile/historian.h"
 
 #include <map>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 std::string MainContainer(const Kind& kind, const kube::CompactPod& pod) {
@@ -27,7 +27,7 @@ std::vector<kube::GonePod> Historian::Collect(const job::JobView& view, const jo
                                               const Caches& caches, absl::Time now) {
   if (view.leaving) return {};
   std::map<std::string_view, const job::DeletePod*> removed;  // by uid
-  for (const job::Action& action : plan.actions) {
+  for (const job::Action& action : plan.actions()) {
     const auto* const remove = std::get_if<job::DeletePod>(&action);
     if (remove != nullptr) removed.emplace(remove->uid, remove);
   }
@@ -67,4 +67,4 @@ void Historian::Store(const CompactJob& job, const std::vector<kube::GonePod>& g
     log::Warn("a job's history could not be stored", {{"job", job.meta.Key().Str()}, {"error", stored}});
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -8,9 +8,9 @@
 #include "job/job_view.h"
 #include "kube/node.h"
 #include "kube/pod.h"
-#include "operator/kind.h"
+#include "reconcile/kind.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 struct NodeSight {
   job::NodeHealth health = job::NodeHealth::kUnknown;
@@ -48,4 +48,4 @@ job::ConfigMapView ObserveConfigMap(const ConfigMapObject& config_map);
 // Of a ConfigMap's data: short, and another for other data.
 std::string FingerprintOf(const Object& data);
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

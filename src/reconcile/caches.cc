@@ -1,4 +1,4 @@
-#include "operator/caches.h"
+#include "reconcile/caches.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "job/members.h"
 #include "job/names.h"
-#include "operator/labels.h"
+#include "reconcile/labels.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 // What is nobody's is found by the name of the job in its labels.
@@ -80,7 +80,7 @@ kube::MetaOptions KeptOf(const Kind& kind) {
   std::vector<std::string> labels = kind.place_labels();
   labels.emplace_back(kJobUidLabel);
   return {.annotations = {std::string(kAttemptAnnotation), std::string(kStoppedAnnotation),
-                          std::string(kAvoidsAnnotation)},
+                          std::string(kFencedAnnotation), std::string(kAvoidsAnnotation)},
           .labels = std::move(labels)};
 }
 
@@ -264,4 +264,4 @@ void Caches::NodeChanged(std::string_view name) {
   for (const auto& pod : pods_.cache().ListBy(pods_by_node_, name)) WakeOwner(*pod);
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

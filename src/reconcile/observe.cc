@@ -1,4 +1,4 @@
-#include "operator/observe.h"
+#include "reconcile/observe.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "job/members.h"
-#include "operator/labels.h"
+#include "reconcile/labels.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 namespace {
 
 using kube::ContainerState;
@@ -208,6 +208,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
                     .since = LastChange(pod),
                     .deletion = ObserveDeletion(pod.meta),
                     .stopped = !pod.meta.annotations.Get(kStoppedAnnotation).empty(),
+                    .fenced = !pod.meta.annotations.Get(kFencedAnnotation).empty(),
                     .node = std::string(pod.node.view())};
   for (const ContainerStatus& container : pod.containers) view.restarts += container.restart_count;
   view.restarted_after_success = view.restarts > 0 && FollowedSuccess(pod);
@@ -303,4 +304,4 @@ job::ServiceView ObserveService(const CompactService& service, Place place) {
           .leaving = service.meta.deletion_time.has_value()};
 }
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

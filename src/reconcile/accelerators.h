@@ -10,7 +10,7 @@
 #include "kube/node.h"
 #include "kube/pod.h"
 
-namespace trainyard::ops {
+namespace trainyard::reconcile {
 
 inline constexpr std::string_view kAcceleratorTaint = "trainyard.dev/gpu-failed";
 
@@ -30,4 +30,4 @@ struct AcceleratorSigns {
 // left for 4". Empty: it has enough.
 std::string FindLack(const kube::CompactNode& node, const std::string& resource, std::int64_t taken);
 
-}  // namespace trainyard::ops
+}  // namespace trainyard::reconcile

@@ -1,0 +1,125 @@
+// The master's link to the AITrainingJob that it works for. The operator keeps the job's pods; the master
+// starts its workers by giving their group a size, hears of pods that are gone, and writes its progress into
+// the job's status.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/document.h"
+#include "base/mutex.h"
+#include "base/pace.h"
+#include "kube/api.h"
+#include "kube/informer.h"
+#include "kube/pod.h"
+#include "master/master.h"
+
+namespace trainyard::master {
+
+// The groups of an elastic job.
+inline constexpr std::string_view kMasterGroup = "master";
+inline constexpr std::string_view kWorkerGroup = "worker";
+inline constexpr std::string_view kPserverGroup = "pserver";
+
+// "loss=0.2107 accuracy_0=0.96": how well it goes. Empty: that is not known yet.
+std::string PrintMetrics(const Progress& progress);
+// "epoch 2/5, loss 0.2107": one short line.
+std::string Summarize(const Progress& progress);
+
+// How fast records are used: by what was reported before, smoothed. Pure.
+class Rates {
+ public:
+  // Records a second; nothing: that is not known yet, or the count has gone back.
+  std::optional<double> See(const std::string& who, std::int64_t records, SteadyTime now);
+
+ private:
+  struct Known {
+    std::int64_t records = 0;
+    SteadyTime at;
+    std::optional<double> rate;
+  };
+  std::map<std::string, Known> known_;
+};
+
+// What stands in the job's status. `waiting` is which pods it waits for, if for any.
+Object PrintProgress(const Progress& progress, std::string_view waiting, Rates& rates, SteadyTime now);
+
+// A merge patch that starts the workers: the group gets its size and, if that may change, its bounds.
+Object StartPatch(const JobSpec& spec);
+
+// Counts how often the pod of a member failed in a row by its own fault. Pure.
+class FailureCounts {
+ public:
+  using Member = std::pair<std::string, int>;  // its group and index
+  // Whether the pod failed by its own fault: no signal, eviction or lost node ended it.
+  static bool IsOwnFault(const kube::CompactPod& pod);
+  int Add(const Member& member) { return ++counts_[member]; }
+  // The member works, so what failed before does not matter any more.
+  void Forget(const Member& member) { counts_.erase(member); }
+
+ private:
+  std::map<Member, int> counts_;
+};
+
+class JobLink {
+ public:
+  struct Options {
+    kube::Resource resource;  // of the job
+    std::string ns;
+    std::string uid;  // of the job: one of the same name may have been there before
+    JobSpec spec;
+    absl::Duration every = absl::Seconds(1);  // between two reports of progress, at least
+  };
+
+  // The API and the master outlive it.
+  JobLink(kube::Api& api, Master& master, Options options);
+  // Reports one last time.
+  ~JobLink();
+  JobLink(const JobLink&) = delete;
+  JobLink& operator=(const JobLink&) = delete;
+
+ private:
+  void Run();
+  // Not OK: to be tried again.
+  absl::Status StartWorkers();
+  void Hear(const kube::Change<kube::CompactPod>& change);
+  void HearOfEnd(const kube::CompactPod& pod);
+  void CountPods();
+  void ForgetFailures();
+  std::string FindWaiting() const;
+  // Which member of the job the pod is; no group: none.
+  FailureCounts::Member MemberOf(const kube::CompactPod& pod) const;
+  void Report(bool last);
+  void LogMetrics(const Progress& progress, bool last);
+
+  kube::Api& api_;
+  Master& master_;
+  const Options options_;
+  kube::Informer<kube::CompactPod> pods_;
+  // Of the thread.
+  bool started_ = false;
+  Object reported_;
+  Rates rates_;
+  Pace pace_;
+  std::string logged_;
+  std::int64_t logged_version_ = 0;
+
+  Mutex mu_;
+  CondVar changed_;
+  bool stopping_ TY_GUARDED_BY(mu_) = false;
+  FailureCounts failures_ TY_GUARDED_BY(mu_);
+  std::set<std::string> ended_ TY_GUARDED_BY(mu_);  // uids of present pods whose end the master knows of
+  std::thread thread_;
+};
+
+// Writes into the job's status that the job could not even begin.
+absl::Status ReportFailure(kube::Api& api, const JobLink::Options& options, const std::string& reason);
+
+}  // namespace trainyard::master
