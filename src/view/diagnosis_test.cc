@@ -320,5 +320,34 @@ TEST(ParseKind, KnowsEveryName) {
   EXPECT_EQ(ParseKind("pod"), std::nullopt);
 }
 
+TEST(ParseJob, ShowsWhatTheLauncherReportsOfATaskUntilTheOperatorEndsIt) {
+  const auto parse = [](std::string_view status) {
+    const std::string text = StrCat(
+        R"({"metadata":{"name":"t","labels":{"trainyard.dev/launch-task":"t"}},"status":)", status, "}");
+    return ParseJob(Kind::kTask, ParseJson(text).value());
+  };
+  const Job begun = parse(R"({"phase":"Running","ready":"2/2"})");
+  EXPECT_EQ(begun.state, "Pending") << "its pods run, and its scripts do not";
+  constexpr std::string_view kProgress =
+      R"("progress":{"phase":"Restarting","reason":"waits for worker-1","restarts":1,"running":1,)"
+      R"("history":[{"member":"worker-1","cause":"exited 3"}])";
+  const Job again = parse(StrCat(R"({"phase":"Running","ready":"2/2",)", kProgress, "}}"));
+  EXPECT_EQ(again.state, "Restarting");
+  EXPECT_EQ(again.message, "waits for worker-1");
+  EXPECT_EQ(again.ready, 1);
+  EXPECT_EQ(again.wanted, 2);
+  EXPECT_EQ(again.restarts, 1);
+  EXPECT_EQ(again.last_cause, "worker-1 exited 3");
+  EXPECT_FALSE(again.over);
+  const Job timeout = parse(StrCat(R"({"phase":"Timeout",)", kProgress, "}}"));
+  EXPECT_EQ(timeout.state, "Timeout");
+  EXPECT_TRUE(timeout.over);
+  const Job cancelled =
+      parse(R"({"phase":"Failed","progress":{"phase":"Cancelled","ended":"2024-05-01T10:00:00Z"}})");
+  EXPECT_EQ(cancelled.state, "Cancelled");
+  EXPECT_TRUE(cancelled.over);
+  EXPECT_FALSE(cancelled.succeeded);
+}
+
 }  // namespace
 }  // namespace trainyard::view

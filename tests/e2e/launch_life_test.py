@@ -291,6 +291,23 @@ class Nodes(ScriptCase):
         self.succeed("room", job)
 
 
+    def test_with_room_for_some_run_those_and_hold_no_room_for_the_others(self):
+        job = self.start("--master", self.master, *self.script("fewer", "--worker-num", 6, "--min-workers", 2, "--cpu", "1500m",
+                                                               "--grace", "1s", what="wait"))
+        def sized():
+            return self.cluster.get("aitj", "fewer")["spec"]["replicaSpecs"]["worker"]["replicas"]
+        self.await_task("fewer", lambda task: task["phase"] == "Running", "some to run")
+        eventually(lambda: sized() < 6, "the job to have no more pods than members")
+        self.assertGreaterEqual(sized(), 2)
+        os.kill(self.pid("fewer", "worker-0"), signal.SIGKILL)
+        self.await_task("fewer", lambda task: (task["phase"], task["attempt"]) == ("Running", 2), "some to run again")
+        self.go("fewer")
+        out, err = job.communicate(timeout=300)
+        self.assertEqual(job.returncode, 0, out + err)
+        self.assertEqual(set(self.runs("fewer").values()), {1})
+        eventually(lambda: self.cluster.get("aitj", "fewer")["status"]["phase"] == "Succeed", "its job to end")
+
+
 class Launcher(ScriptCase):
     """A launcher of the test's own, which is killed and begun again at once."""
 
@@ -355,6 +372,35 @@ class Launcher(ScriptCase):
             self.assertEqual(self.ask("GET /create?name=x&img=evil HTTP/1.1\r\n%s%s\r\n\r\n" % (host, header)), "401", header)
         self.assertIn(self.ask("GET ?x HTTP/1.1\r\nHost: localhost\r\n\r\n"), ("400", "404"))
         self.assertTrue(answers(), "it bears what nobody meant")
+
+
+class WithoutAnOperator(ScriptCase):
+    flags = ("--no-operator",)
+
+    def launcher(self, listen):
+        launcher = subprocess.Popen([cases.TRAINYARD, "launcher", "--kubeconfig", self.cluster.kubeconfig, "--listen", listen],
+                                    env=environment(), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(launcher.communicate)
+        self.addCleanup(launcher.kill)
+        return launcher
+
+    def test_says_how_to_install_it_and_the_kinds(self):
+        said = "the cluster has no AITrainingJobs: `kubectl apply -k deploy/` installs the kind and its operator"
+        _, err = self.launcher("127.0.0.1:0").communicate(timeout=300)
+        self.assertIn(said, err)
+        kind = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy", "crds", "aitrainingjobs.yaml")
+        self.cluster.kubectl("apply", "-f", kind)
+        self.cluster.kubectl("wait", "--for=condition=Established", "-f", kind)
+        listen = "127.0.0.1:%d" % graph_jobs.free_port()
+        self.launcher(listen)
+        master = ("--master", "http://" + listen)
+        eventually(lambda: self.launch(*master, "--detach", *self.script("alone")).returncode == 0, "the task to be taken")
+        eventually(lambda: "`kubectl apply -k deploy/` installs one" in
+                   self.cluster.run("launch", "status", "alone", *master).stdout, "the task to say that there is no operator")
+        self.cluster.kubectl("delete", "-f", kind)
+        refused = self.launch(*master, *self.script("late"))
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(said, refused.stderr)
 
 
 class OverHttp(ScriptCase):

@@ -152,6 +152,26 @@ TEST(AgentEndsTest, ExitsWithZeroIfNothingWasRunAndWith127IfNothingCouldBe) {
   EXPECT_EQ(failed.AwaitExit(), ExitStatus(Exited{127}));
 }
 
+TEST(AgentEndsTest, ExitsWithTheCodeThatTheCallNames) {
+  const AgentPod pod;
+  pod.Run("exit 3");
+  pod.AwaitState("exited");
+  EXPECT_EQ(pod.Post("/end?code=256").code, 400);
+  EXPECT_EQ(pod.Post("/end?code=0").code, 200);
+  EXPECT_EQ(pod.AwaitExit(), ExitStatus(Exited{0}));
+}
+
+TEST(AgentEndsTest, DoesNotExitWithZeroWhenASignalEndsIt) {
+  const AgentPod idle;
+  ASSERT_EQ(::kill(idle.pid(), SIGTERM), 0);
+  EXPECT_EQ(idle.AwaitExit(), ExitStatus(Exited{143}));
+  const AgentPod done;
+  done.Run("exit 0");
+  done.AwaitState("exited");
+  ASSERT_EQ(::kill(done.pid(), SIGTERM), 0);
+  EXPECT_EQ(done.AwaitExit(), ExitStatus(Exited{143}));
+}
+
 TEST(AgentEndsTest, StopsTheScriptAndSendsItsLastWordsBeforeItExits) {
   const AgentPod pod;
   pod.Run(StrCat("trap 'echo saved; exit 9' TERM; ", Waits()));
