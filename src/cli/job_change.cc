@@ -171,7 +171,8 @@ class Scale final : public Command {
   std::string name() const override { return "scale"; }
   std::string summary() const override { return "Change how many pods a job's role has"; }
   std::string details() const override {
-    return "Of an AITrainingJob or a TFJob. Elastic jobs and tasks find their size between --min-workers "
+    return "Of an AITrainingJob, a TFJob or a PyTorchJob. Elastic jobs and tasks find their size between "
+           "--min-workers "
            "and\n"
            "--max-workers by themselves.\n\n"
            "Examples:\n"
@@ -197,7 +198,7 @@ class Scale final : public Command {
       return UsageError(
           StrCat(job.Id(), " finds its size by itself, between --min-workers and --max-workers"));
     if (job.over) return absl::FailedPreconditionError(StrCat(job.Id(), " has ended: ", job.state));
-    const std::string_view roles = job.kind == view::Kind::kTfJob ? "tfReplicaSpecs" : "replicaSpecs";
+    const std::string_view roles = view::FactsOf(job.kind).roles;
     TY_ASSIGN_OR_RETURN(const std::string chosen, ChooseRole(job, roles, role));
     const std::int64_t before = IntAt(job.object, {"spec", roles, chosen, "replicas"}).value_or(1);
     const Object patch{{"spec", Object{{roles, Object{{chosen, Object{{"replicas", *number}}}}}}}};

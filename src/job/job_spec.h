@@ -63,6 +63,7 @@ struct AskedEnd {
 
 struct JobSpec {
   std::string kind;             // "TFJob"
+  std::string version;          // of the kind, whose rules the job follows, where there are several
   std::string reasons;          // that the reasons of conditions begin with; empty: the kind
   std::vector<RoleSpec> roles;  // no two of one name or slug
   Telling telling = Telling::kByState;
@@ -75,6 +76,7 @@ struct JobSpec {
   std::optional<absl::Duration> deadline;     // from the start, or from the last time it was resumed
   std::optional<absl::Duration> time_limit;   // from when all its pods ran for the first time
   std::optional<std::int64_t> restart_limit;  // of all pods and containers together
+  std::optional<int> gang_min_available;      // no pod is to start before there is room for this many
   bool suspend = false;
   bool fault_tolerant = false;  // members may join and leave while the others go on
   // What pods are told of each other does not fit their environment: they mount it as files.
