@@ -231,9 +231,9 @@ class OperatorCommand final : public Command {
     if (lease_duration_) options_.lease_duration = *lease_duration_;
     if (renew_deadline_) options_.renew_deadline = *renew_deadline_;
     if (retry_period_) options_.retry_period = *retry_period_;
-    if (reconcile_period_) options_.controller.reconcile_period = *reconcile_period_;
-    options_.controller.longest_period =
-        std::max(options_.controller.longest_period, options_.controller.reconcile_period);
+    reconcile::Pacing::Options& pacing = options_.controller.pacing;
+    if (reconcile_period_) pacing.first_period = *reconcile_period_;
+    pacing.longest_period = std::max(pacing.longest_period, pacing.first_period);
     if (node_grace_) options_.controller.policies.node_grace = *node_grace_;
     if (qps_) options_.qps = static_cast<double>(*qps_);
     if (workers_) options_.controller.workers = static_cast<int>(std::min(*workers_, kMostWorkers));

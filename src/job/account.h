@@ -32,7 +32,6 @@ struct Account {
   Seats seats;
   Tally tally;
   std::vector<std::vector<Fate>> fates;  // by role as in the spec, and by index
-  bool raised = false;                   // a counter was raised, or a size changed, and is to be stored
   bool restarted_by_kubelet = false;
   Blame blame;
   Failure failure;  // of the first pod that was given up just now

@@ -86,6 +86,7 @@ void Complete(PlanBuilder& builder, const Ending& ending) {
 }  // namespace
 
 void Conclude(PlanBuilder& builder, Ending ending) {
+  builder.MarkEnded();
   builder.Tell(ending.state != State::kSucceeded, ending.reason, ending.message);
   if (builder.view().spec.telling == Telling::kByState) return Complete(builder, ending);
   RecountEnding(builder);
@@ -101,8 +102,8 @@ void PlanEnding(PlanBuilder& builder) {
   const int left = CountUnended(builder);
   if (left == 0) {
     builder.status().ending.reset();
-    Complete(builder, ending);
-    return builder.Wake(absl::ZeroDuration());
+    builder.MarkEnded();
+    return Complete(builder, ending);
   }
   CleanUp(builder, "the job ends");
   builder.Enter(State::kTerminating,
@@ -111,12 +112,12 @@ void PlanEnding(PlanBuilder& builder) {
 
 void PlanFinished(PlanBuilder& builder) {
   RecountFinished(builder);
+  if (builder.view().spec.ttl && builder.status().completion_time) {
+    const absl::Time due = *builder.status().completion_time + *builder.view().spec.ttl;
+    if (builder.now() >= due) return builder.Do(DeleteJob{.why = "ttlSecondsAfterFinished is over"});
+    builder.WakeAt(due);
+  }
   if (builder.view().invalid.empty()) CleanUp(builder, "the job has ended");  // or which pods go is not known
-  if (!builder.view().spec.ttl || !builder.status().completion_time) return;
-  const absl::Time due = *builder.status().completion_time + *builder.view().spec.ttl;
-  if (builder.now() < due) return builder.WakeAt(due);
-  builder.plan().actions.clear();
-  builder.Do(DeleteJob{.why = "ttlSecondsAfterFinished is over"});
 }
 
 void PlanSuspended(PlanBuilder& builder) {

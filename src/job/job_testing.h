@@ -78,7 +78,7 @@ class World {
   // lost.
   JobPlan Step() {
     JobPlan plan = Plan();
-    for (const Action& action : plan.actions) {
+    for (const Action& action : plan.actions()) {
       std::visit([this](const auto& one) { Do(one); }, action);
     }
     view.status = plan.status;
@@ -90,7 +90,7 @@ class World {
     for (int i = 0; i < most; ++i) {
       const JobStatus before = view.status;
       const JobPlan plan = Step();
-      if (plan.actions.empty() && plan.status == before) return i;
+      if (plan.actions().empty() && plan.status == before) return i;
     }
     return -1;
   }

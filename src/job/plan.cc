@@ -29,7 +29,7 @@ class Planner : private PlanBuilder {
   }
 
   JobPlan Plan() {
-    if (view().leaving) return std::move(plan());  // the garbage collector ends what is ours
+    if (view().leaving) return Build();  // the garbage collector ends what is ours
     status().observed_generation = view().generation;
     if (status().IsFinished()) {
       PlanFinished(*this);
@@ -43,7 +43,7 @@ class Planner : private PlanBuilder {
     } else {
       Finish(State::kFailed, "InvalidSpec", view().invalid);
     }
-    return std::move(plan());
+    return Build();
   }
 
  private:
@@ -55,7 +55,7 @@ class Planner : private PlanBuilder {
     NoteEdit(view().edit_problem);
     DecideSizes();
     DropIndexesOfThePast();
-    if (account_.raised) return Wake(absl::ZeroDuration());  // who belongs to it now is looked at again
+    if (raised()) return;  // who belongs to it now is looked at again
     FindCompletions();
     CountRestartsOfContainers();
     const JobVerdict reached = JudgeJob(view().spec, status());
@@ -71,9 +71,9 @@ class Planner : private PlanBuilder {
       Tell(false, Reason("Resumed"), "the job goes on");
     }
     if (CheckDeadline() || CheckTimeLimit()) return;
+    PlanConfig();
     judge_.JudgeAll();
     if (CheckFailure()) return;
-    PlanConfig();
     if (!account_.failure.message.empty()) Tell(true, Reason("PodFailed"), account_.failure.message);
     Recount();
     if (view().spec.telling == Telling::kByPhase) {
@@ -81,10 +81,6 @@ class Planner : private PlanBuilder {
       PlanMembers();
     } else {
       TellStates(*this, account_);
-    }
-    if (account_.raised) {  // what was raised is stored before anything is done under it
-      plan().actions.clear();
-      Wake(absl::ZeroDuration());
     }
   }
 
@@ -106,7 +102,7 @@ class Planner : private PlanBuilder {
     if (known && known->message == message) return;
     known = SpecProblem{.message = message, .since = WholeSecond(now()), .last_valid = view().last_valid};
     Tell(true, "SpecInvalid", message);
-    account_.raised = true;
+    MarkRaised();
   }
 
   // ---- sizes
@@ -132,7 +128,7 @@ class Planner : private PlanBuilder {
   void Resize(const RoleSpec& role, RoleStatus& known, int size) {
     const std::string change = StrCat(role.slug, " goes from ", *known.size, " to ", size, " pods");
     known.size = size;
-    account_.raised = true;
+    MarkRaised();
     if (view().spec.fault_tolerant) return Tell(false, Reason("Scaling"), change);
     // Those that know of the others only what they were told when they were made are all made again.
     judge_.RaiseRole(role, RestartScope::kRole);
@@ -231,13 +227,10 @@ class Planner : private PlanBuilder {
     return true;
   }
 
-  // The end is stored first; what it leaves to be done is done under it.
   void Finish(State state, std::string reason, const std::string& message) {
-    plan().actions.clear();
     Recount();
     if (!status().start_time) status().start_time = WholeSecond(now());
     Conclude(*this, {.state = state, .reason = std::move(reason), .message = message});
-    Wake(absl::ZeroDuration());
   }
 
   std::string_view NameOf(State state) const { return StateName(view().spec.telling, state); }
@@ -304,7 +297,7 @@ class Planner : private PlanBuilder {
     judge_.Blame(role, StrCat(ShortName(role.slug, pod.index), " ", how), !pod.restarted_after_success);
     account_.blame.in_place = true;
     account_.restarted_by_kubelet = true;
-    plan().restarts.push_back({.role = role.name, .cause = "Container"});
+    NoteRestart({.role = role.name, .cause = "Container"});
   }
   bool WasCompleted(const RoleSpec& role, int index) const {
     const auto before = view().status.roles.find(role.name);
@@ -325,15 +318,13 @@ class Planner : private PlanBuilder {
     const std::optional<ConfigMapView>& config = view().config;
     if (view().wanted_config.empty()) return;
     if (config && !config->leaving && config->text == view().wanted_config) return;
-    std::erase_if(plan().actions, [](const Action& action) {
-      return std::holds_alternative<CreatePod>(action) || std::holds_alternative<CreateService>(action);
-    });
+    HoldCreates();
     if (!config || !config->leaving) Do(WriteConfig{.version = config ? config->version : ""});
   }
 
   // The members are made known under an epoch that is stored first, so that no epoch ever means two things.
   void PlanMembers() {
-    if (!view().spec.fault_tolerant || account_.raised) return;
+    if (!view().spec.fault_tolerant || raised()) return;
     const std::string members = PrintMembers(view(), account_);
     const std::string fingerprint = Fingerprint(members);
     if (status().members.epoch == 0 || status().members.fingerprint != fingerprint) {
@@ -355,6 +346,12 @@ class Planner : private PlanBuilder {
 };
 
 }  // namespace
+
+const std::vector<Action>& JobPlan::actions() const {
+  static const auto* const none = new std::vector<Action>;
+  const Act* const act = std::get_if<Act>(&decision);
+  return act == nullptr ? *none : act->actions;
+}
 
 JobPlan PlanJob(const JobView& view, absl::Time now) {
   if (!view.spec.sized || HasStoredSizes(view)) return Planner(view, view.spec, now).Plan();

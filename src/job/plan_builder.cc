@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/text.h"
 
@@ -19,6 +20,12 @@ PlanBuilder::PlanBuilder(const JobView& view, absl::Time now) : view_(view), now
 
 std::string PlanBuilder::Reason(std::string_view what) const {
   return StrCat(view_.spec.reasons.empty() ? view_.spec.kind : view_.spec.reasons, what);
+}
+
+void PlanBuilder::Do(Action action) {
+  const bool creates =
+      std::holds_alternative<CreatePod>(action) || std::holds_alternative<CreateService>(action);
+  if (!creates || !creates_held_) actions_.push_back(std::move(action));
 }
 
 bool PlanBuilder::IsLost(const PodView& pod) {
@@ -40,16 +47,16 @@ bool PlanBuilder::IsLost(const PodView& pod) {
 void PlanBuilder::Delete(const PodView& pod, std::string why) {
   if (!pod.owned) return;
   if (!pod.deletion) {
-    plan_.actions.push_back(DeletePod{.name = pod.name, .uid = pod.uid, .why = std::move(why)});
+    Do(DeletePod{.name = pod.name, .uid = pod.uid, .why = std::move(why)});
     return;
   }
   // Its node would confirm that it has ended; of a lost one nobody would.
   if (!IsLost(pod)) return;
   if (now_ < pod.deletion->due) return WakeAt(pod.deletion->due);
-  plan_.actions.push_back(DeletePod{.name = pod.name,
-                                    .uid = pod.uid,
-                                    .force = true,
-                                    .why = StrCat(pod.node, " is lost and cannot say that it has ended")});
+  Do(DeletePod{.name = pod.name,
+               .uid = pod.uid,
+               .force = true,
+               .why = StrCat(pod.node, " is lost and cannot say that it has ended")});
 }
 
 bool PlanBuilder::IsOver(const PodView& pod) { return pod.IsFinished() || IsLost(pod); }
@@ -57,12 +64,12 @@ bool PlanBuilder::IsOver(const PodView& pod) { return pod.IsFinished() || IsLost
 void PlanBuilder::Stop(const PodView& pod, std::string why) {
   if (pod.deletion || pod.phase == Phase::kPending) return Delete(pod, std::move(why));
   if (!pod.owned || pod.stopped || IsOver(pod)) return;
-  plan_.actions.push_back(StopPod{.name = pod.name, .uid = pod.uid, .why = std::move(why)});
+  Do(StopPod{.name = pod.name, .uid = pod.uid, .why = std::move(why)});
 }
 
 void PlanBuilder::Delete(const ServiceView& service, std::string why) {
   if (!service.owned || service.leaving) return;
-  plan_.actions.push_back(DeleteService{.name = service.name, .uid = service.uid, .why = std::move(why)});
+  Do(DeleteService{.name = service.name, .uid = service.uid, .why = std::move(why)});
 }
 
 void PlanBuilder::Enter(State state, const std::string& message) {
@@ -81,5 +88,17 @@ void PlanBuilder::Wake(absl::Duration after) {
   plan_.wake_after = plan_.wake_after ? std::min(*plan_.wake_after, after) : after;
 }
 void PlanBuilder::WakeAt(absl::Time time) { Wake(std::max(time - now_, absl::ZeroDuration())); }
+
+JobPlan PlanBuilder::Build() {
+  if (ended_) {
+    plan_.decision = End();
+  } else if (raised_) {
+    plan_.decision = Raise();
+  } else {
+    plan_.decision = Act{std::move(actions_)};
+  }
+  if (ended_ || raised_) Wake(absl::ZeroDuration());
+  return std::move(plan_);
+}
 
 }  // namespace trainyard::job

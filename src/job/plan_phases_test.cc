@@ -242,14 +242,14 @@ TEST(Accelerators, ThatFailAreFailuresOfTheNodeAndAreAvoided) {
   world.view.avoid_nodes = {"node-1"};
   world.Find("trainer", 1)->accelerator_trouble = "condition GPUFailed";
   const JobPlan raised = world.Step();
-  EXPECT_TRUE(raised.actions.empty());
+  EXPECT_TRUE(raised.actions().empty());
   EXPECT_THAT(MessageOf(world.view.status),
               HasSubstr("trainer-1 lost its accelerator on node-1: condition GPUFailed; restart 1"));
   world.Step();
   const JobPlan plan = world.Step();
   const auto made = std::ranges::find_if(
-      plan.actions, [](const Action& action) { return std::holds_alternative<CreatePod>(action); });
-  ASSERT_NE(made, plan.actions.end());
+      plan.actions(), [](const Action& action) { return std::holds_alternative<CreatePod>(action); });
+  ASSERT_NE(made, plan.actions().end());
   EXPECT_EQ(Print(*made), "create pod trainer-1 (attempt 1) not on node-1: it is made again");
 }
 
@@ -281,11 +281,11 @@ TEST(Accelerators, ThatAreWellAgainAreNoLongerAvoided) {
   world.view.avoid_nodes = {"node-1", "node-2"};
   world.Settle();
   world.Find("trainer", 0)->avoids = {"node-1", "node-2"};
-  EXPECT_TRUE(world.Plan().actions.empty());
+  EXPECT_TRUE(world.Plan().actions().empty());
   world.view.avoid_nodes = {"node-2"};
   const JobPlan plan = world.Step();
-  ASSERT_EQ(plan.actions.size(), 1U);
-  EXPECT_THAT(Print(plan.actions[0]), HasSubstr("a node that it avoids is well again"));
+  ASSERT_EQ(plan.actions().size(), 1U);
+  EXPECT_THAT(Print(plan.actions()[0]), HasSubstr("a node that it avoids is well again"));
   world.Settle();
   EXPECT_EQ(AttemptOf(world, "trainer", 0), 0) << "nothing has failed";
 }

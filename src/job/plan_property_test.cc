@@ -192,11 +192,16 @@ void CheckBarrier(const JobView& view, const CreatePod& create) {
 }
 
 void CheckPlan(const JobView& view, const JobPlan& plan) {
-  RC_ASSERT((!Raises(view.status, plan.status) || plan.actions.empty()));
+  // What must survive a crash is stored first, by a plan that cannot have actions.
+  if (std::holds_alternative<Act>(plan.decision)) RC_ASSERT(!Raises(view.status, plan.status));
+  if (!std::holds_alternative<Act>(plan.decision)) RC_ASSERT(!(plan.status == view.status));
+  const bool ends = plan.status.IsFinished() || plan.status.ending;
+  const bool ended = view.status.IsFinished() || (view.status.ending && plan.status.ending);
+  RC_ASSERT((ends && !ended) == std::holds_alternative<End>(plan.decision));
   const auto limit = view.spec.restart_limit;
   RC_ASSERT((!limit || plan.status.CountRestarts() <= *limit || plan.status.IsFinished()));
   std::set<std::string> made;
-  for (const Action& action : plan.actions) {
+  for (const Action& action : plan.actions()) {
     // Under an epoch that is stored, so that none ever means two things.
     if (const auto* write = std::get_if<WriteMembers>(&action))
       RC_ASSERT(write->epoch == view.status.members.epoch);
@@ -226,7 +231,7 @@ RC_GTEST_PROP(PlanJobProperties, HoldWhateverHappens, ()) {
       world.Step();
       RC_ASSERT(!world.twice);
       RC_ASSERT(!world.lost_epochs);
-      if (plan.actions.empty() && plan.status == before) break;
+      if (plan.actions().empty() && plan.status == before) break;
       RC_ASSERT(round < 25);  // it comes to rest
     }
   }

@@ -48,7 +48,8 @@ TEST(RestartScope, MakesNobodyBeforeTheLastOfThePastIsGone) {
   world.Find("trainer", 2)->deletion = Deletion{.asked = world.now, .due = world.now + absl::Seconds(30)};
   world.End(*world.Find("trainer", 0), 1);
   for (int i = 0; i < 10; ++i) {
-    for (const Action& action : world.Step().actions)
+    const JobPlan plan = world.Step();
+    for (const Action& action : plan.actions())
       EXPECT_FALSE(std::holds_alternative<CreatePod>(action)) << Print(action);
   }
   EXPECT_EQ(world.view.pods.size(), 1);
@@ -88,7 +89,8 @@ TEST(RestartScope, HoldsBackAlsoForThoseOfALargerSizeThatAreStillThere) {
   world.Settle();
   resize(5);
   for (int i = 0; i < 10; ++i) {
-    for (const Action& action : world.Step().actions)
+    const JobPlan plan = world.Step();
+    for (const Action& action : plan.actions())
       EXPECT_FALSE(std::holds_alternative<CreatePod>(action)) << Print(action);
   }
   for (int index : {2, 3, 4}) world.Remove(*world.Find("trainer", index));

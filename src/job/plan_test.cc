@@ -13,7 +13,7 @@ using testing::IsEmpty;
 
 std::vector<std::string> Show(const JobPlan& plan) {
   std::vector<std::string> out;
-  for (const Action& action : plan.actions) out.push_back(Print(action));
+  for (const Action& action : plan.actions()) out.push_back(Print(action));
   return out;
 }
 
@@ -58,7 +58,7 @@ TEST(PlanJob, StoresTheEndBeforeItCleansUp) {
   World world = Running(Workers(2, RestartPolicy::kOnFailure));
   world.End(*world.Find("worker", 0), 0);
   const JobPlan end = world.Step();
-  EXPECT_THAT(end.actions, IsEmpty());
+  EXPECT_THAT(end.actions(), IsEmpty());
   EXPECT_TRUE(end.status.IsFinished());
   EXPECT_EQ(end.wake_after, absl::ZeroDuration());
   EXPECT_THAT(Show(world.Step()), testing::Not(IsEmpty()));
@@ -122,7 +122,7 @@ TEST(PlanJob, CountsAFailureBeforeItDeletesThePod) {
   World::Run(*world.Find("worker", 1), "node-2");
   world.End(*world.Find("worker", 1), 137, "OOMKilled");
   const JobPlan counted = world.Step();
-  EXPECT_THAT(counted.actions, IsEmpty());
+  EXPECT_THAT(counted.actions(), IsEmpty());
   EXPECT_EQ(counted.status.roles.at("Worker").attempts, (std::map<int, int>{{1, 1}}));
   EXPECT_EQ(StateOf(counted.status), State::kRestarting);
   EXPECT_EQ(MessageOf(counted.status), "worker-1 exited 137 (OOMKilled) on node-2; restart 1 of 5");
@@ -433,8 +433,8 @@ TEST(PlanJob, ForceDeletesThePodsOfALostNodeWhenTheirOwnGraceIsOver) {
   EXPECT_EQ(world.Plan().wake_after, absl::Seconds(30)) << "its own grace";
   world.Pass(absl::Seconds(30));
   const JobPlan plan = world.Step();
-  ASSERT_EQ(plan.actions.size(), 1U);
-  EXPECT_TRUE(std::get<DeletePod>(plan.actions[0]).force);
+  ASSERT_EQ(plan.actions().size(), 1U);
+  EXPECT_TRUE(std::get<DeletePod>(plan.actions()[0]).force);
   world.Settle();
   EXPECT_EQ(world.Find("worker", 1)->attempt, 1);
   EXPECT_EQ(world.view.status.roles["Worker"].disruptions, 1);
@@ -593,7 +593,7 @@ TEST(PlanJob, ContinuesWithTheLastValidSpecWhileAnEditIsNotValid) {
   world.view.edit_problem = "spec.cleanPodPolicy: must be one of Running, All, None, not \"Al\"";
   world.view.last_valid = "{}";
   const JobPlan noted = world.Step();
-  EXPECT_TRUE(noted.actions.empty()) << "the spec to continue with is stored first";
+  EXPECT_TRUE(noted.actions().empty()) << "the spec to continue with is stored first";
   EXPECT_EQ(noted.status.spec_problem->last_valid, "{}");
   world.End(*world.Find("worker", 1), 137);
   EXPECT_GE(world.Settle(), 0);

@@ -240,9 +240,9 @@ Fate SeatJudge::JudgeFailed(const RoleSpec& role, const PodView& pod, const PodF
   if (over_) return Fate::kStale;  // the job ends before it is made again
   const RestartDecision decision = DecideRestart(role.restart, failure, pod.attempt);
   Raise(role, pod, decision.counts);
-  builder_.plan().restarts.push_back({.role = role.name, .cause = std::string(Print(failure.cause))});
+  builder_.NoteRestart({.role = role.name, .cause = std::string(Print(failure.cause))});
   Blame(role, PrintCause(role, pod, failure), decision.counts);
-  account_.raised = true;
+  builder_.MarkRaised();
   return Fate::kStale;
 }
 
@@ -292,7 +292,7 @@ void SeatJudge::GiveUp(const RoleSpec& role, const PodView& pod, const PodFailur
   known.node_failed |= IsNodeFailure(failure.cause);
   known.last_cause = told.message;
   known.last_time = WholeSecond(builder_.now());
-  account_.raised = true;
+  builder_.MarkRaised();
   if (account_.failure.message.empty()) account_.failure = std::move(told);  // the first one is told
 }
 

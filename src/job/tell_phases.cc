@@ -12,7 +12,7 @@ class PhaseTeller {
 
   void Tell() {
     TellWhoRestarts();
-    if (account_.raised) {
+    if (builder_.raised()) {
       if (account_.blame.cause.empty()) return;  // told by whoever raised it
       const std::string message = PrintRestart(account_.blame);
       builder_.Tell(true, builder_.Reason("Restarting"), message);

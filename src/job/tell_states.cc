@@ -14,14 +14,15 @@ class StateTeller {
       : builder_(builder), account_(account), tally_(account.tally) {}
 
   void Tell() {
-    const bool raised = account_.raised && !account_.blame.cause.empty();  // else its cause was told already
+    const bool raised =
+        builder_.raised() && !account_.blame.cause.empty();  // else its cause was told already
     const bool happened = raised || account_.restarted_by_kubelet;
     if (happened) builder_.Tell(true, builder_.Reason("Restarting"), PrintRestart(account_.blame));
     const bool missing = tally_.Count(Fate::kMissing) > 0 || tally_.missing_services() > 0;
     const bool restarting = tally_.CountRestarting() > 0 || tally_.Count(Fate::kLeaves) > 0;
     const Condition* current = status().Current();
     if (raised) return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
-    if (account_.raised) return;
+    if (builder_.raised()) return;
     if (RunsWithoutAll()) {
       return builder_.Enter(State::kRunning, StrCat(tally_.Count(Fate::kRuns), " of ", tally_.wanted(),
                                                     " pods run; waiting for ", tally_.PrintWaitingFor()));

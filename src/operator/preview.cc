@@ -209,8 +209,8 @@ std::string PrintPlan(const job::JobView& view, const job::JobPlan& plan) {
   StrAppend(out, "\n");
   if (const std::string message = MessageOf(plan.status); !message.empty())
     StrAppend(out, "  ", message, "\n");
-  for (const job::Action& action : plan.actions) StrAppend(out, "  ", job::Print(action), "\n");
-  if (plan.actions.empty()) {
+  for (const job::Action& action : plan.actions()) StrAppend(out, "  ", job::Print(action), "\n");
+  if (plan.actions().empty()) {
     const bool stores = !(plan.status == view.status);
     StrAppend(out, stores ? "  store the status, then look again\n" : "  nothing to do\n");
   }
@@ -223,7 +223,7 @@ std::string PrintPlan(const job::JobView& view, const job::JobPlan& plan) {
 
 Document PlanToJson(const job::JobView& view, const job::JobPlan& plan) {
   Array actions;
-  for (const job::Action& action : plan.actions) actions.emplace_back(job::Print(action));
+  for (const job::Action& action : plan.actions()) actions.emplace_back(job::Print(action));
   Object out{{"kind", view.spec.kind},
              {"namespace", view.ns},
              {"name", view.name},

@@ -1,7 +1,6 @@
 #include "reconcile/controller.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <variant>
 
@@ -21,16 +20,6 @@ constexpr kube::BackoffPolicy kBackoff = {.first = absl::Milliseconds(100), .mos
 // A write that lost against another's: the watch will tell, and this is in case that it does not.
 constexpr absl::Duration kAfterConflict = absl::Seconds(1);
 
-// Looks that found nothing are recorded in the job's status, but no more of them a second than this: a
-// thousand jobs must not be a storm of writes.
-constexpr double kMostRecords = 5;
-// How often the progress of a job is stored at most, or the pods of a large job would be a write each.
-constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
-// While objects of other jobs are made, which comes first, even that a job has begun or runs may wait so
-// long.
-constexpr absl::Duration kBusyPeriod = absl::Seconds(2);
-constexpr absl::Duration kBusyPause = absl::Milliseconds(50);  // until it is asked again
-
 std::string Join(const std::vector<std::string>& parts, std::size_t most) {
   std::string out;
   for (std::size_t i = 0; i < std::min(parts.size(), most); ++i) StrAppend(out, i == 0 ? "" : "; ", parts[i]);
@@ -39,7 +28,7 @@ std::string Join(const std::vector<std::string>& parts, std::size_t most) {
 }
 
 bool Creates(const job::JobPlan& plan) {
-  return std::ranges::any_of(plan.actions, [](const job::Action& action) {
+  return std::ranges::any_of(plan.actions(), [](const job::Action& action) {
     return std::holds_alternative<job::CreatePod>(action) ||
            std::holds_alternative<job::CreateService>(action) ||
            std::holds_alternative<job::WriteMembers>(action);
@@ -88,6 +77,7 @@ Controller::Controller(kube::Api& api, Clock& clock, const Kind& kind, Surroundi
       events_(events),
       meter_(meter),
       options_(std::move(options)),
+      pacing_(options_.pacing),
       seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
       caches_(api, clock, kind, surroundings, {.ns = options_.ns, .seed = options_.seed},
               [this](const kube::ObjectKey& key, Caches::News news) { Wake(key, news); }),
@@ -171,8 +161,8 @@ std::map<std::string, int> Controller::CountJobs() const {
 kube::Pass Controller::Reconcile(const kube::ObjectKey& key) {
   const auto job = caches_.FindJob(key);
   if (job == nullptr) {
+    pacing_.Forget(key);
     MutexLock lock(mu_);
-    rounds_.erase(key);
     behind_.erase(key);
     return {.outcome = kube::Done()};
   }
@@ -199,7 +189,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   if (options_.find_targets) view.targets = options_.find_targets(view.uid);
   job::JobPlan plan = Plan(view, now);
   const bool lives = !job.status.IsFinished() && !view.leaving;
-  const bool due = lives && TakeRecord(key, now);
+  const bool due = lives && pacing_.TakeRecord(key, now);
   const Urgency urgency = UrgencyOf(job.status, plan.status);
   Stored stored{.version = job.meta.resource_version, .status = job.status};
   const std::vector<kube::GonePod> gone = historian_.Collect(view, plan, caches_, now);
@@ -214,7 +204,7 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   }
   Count(plan, acted);
   const bool changed = !(plan.status == stored.status);
-  const absl::Duration hold = changed && acted.ok() ? Hold(key, urgency, now) : absl::ZeroDuration();
+  const absl::Duration hold = changed && acted.ok() ? pacing_.Hold(key, urgency, now) : absl::ZeroDuration();
   if ((changed && hold <= absl::ZeroDuration()) || due) {
     const absl::Status status = Store(job, plan.status, now, stored);
     if (!status.ok()) {
@@ -231,8 +221,8 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
   absl::Duration next = plan.wake_after.value_or(absl::InfiniteDuration());
   if (hold > absl::ZeroDuration()) next = std::min(next, hold);
   if (lives && !plan.status.IsFinished()) {
-    const bool quiet = plan.status == job.status && plan.actions.empty();
-    next = std::min(next, NextRound(key, now, !quiet));
+    const bool quiet = plan.status == job.status && plan.actions().empty();
+    next = std::min(next, pacing_.NextRound(key, now, !quiet));
   }
   if (next < absl::InfiniteDuration()) pass.outcome = kube::Again{next};
   return pass;
@@ -240,13 +230,13 @@ kube::Pass Controller::PassOver(const kube::ObjectKey& key, const CompactJob& jo
 
 absl::StatusOr<ActResult> Controller::CarryOut(const CompactJob& job, const job::JobPlan& plan,
                                                Urgency urgency, absl::Time now, Stored& stored) {
-  if (!Creates(plan)) return Act(api_, caches_, kind_, job, plan.actions);
-  ++making_;
-  const absl::Cleanup made = [this] { --making_; };
+  if (!Creates(plan)) return Act(api_, caches_, kind_, job, plan.actions());
+  pacing_.BeginCreating();
+  const absl::Cleanup created = [this] { pacing_.EndCreating(); };
   // Watches may be behind each other: pods that are seen to be gone may have gone because the job has ended,
   // which is not seen yet. What is made is made for a job that is known to be as it is seen.
   TY_RETURN_IF_ERROR(urgency == Urgency::kNow ? Store(job, plan.status, now, stored) : CheckFresh(job));
-  return Act(api_, caches_, kind_, job, plan.actions);
+  return Act(api_, caches_, kind_, job, plan.actions());
 }
 
 job::JobPlan Controller::Plan(const job::JobView& view, absl::Time now) {
@@ -279,8 +269,7 @@ absl::Status Controller::Store(const CompactJob& job, job::JobStatus status, abs
   TY_ASSIGN_OR_RETURN(kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(answer)));
   caches_.job_writes().ExpectVersion(key, key, meta.resource_version);
   stored.version = std::move(meta.resource_version);
-  MutexLock lock(mu_);
-  rounds_[key].stored = now;
+  pacing_.NoteStored(key, now);
   return absl::OkStatus();
 }
 
@@ -311,44 +300,6 @@ void Controller::Count(const job::JobPlan& plan, const ActResult& acted) {
   meter_.ServicesCreated(acted.services_created);
   meter_.ServicesDeleted(acted.services_deleted);
   for (const job::Restart& restart : plan.restarts) meter_.Restarted(restart.role, restart.cause);
-}
-
-absl::Duration Controller::Hold(const kube::ObjectKey& key, Urgency urgency, absl::Time now) {
-  if (urgency == Urgency::kNow) return absl::ZeroDuration();
-  const bool busy = making_ > 0;
-  if (urgency == Urgency::kGoodNews && !busy) return absl::ZeroDuration();
-  MutexLock lock(mu_);
-  const auto round = rounds_.try_emplace(key, Round{.stored = now}).first;
-  const absl::Duration left = round->second.stored + (busy ? kBusyPeriod : kProgressPeriod) - now;
-  return busy ? std::min(left, kBusyPause) : left;
-}
-
-bool Controller::TakeRecord(const kube::ObjectKey& key, absl::Time now) {
-  MutexLock lock(mu_);
-  const auto round = rounds_.find(key);
-  if (round == rounds_.end() || now < round->second.due) return false;
-  records_ = std::min(records_ + absl::ToDoubleSeconds(now - recorded_) * kMostRecords, kMostRecords);
-  recorded_ = now;
-  if (records_ < 1) return false;
-  records_ -= 1;
-  return true;
-}
-
-absl::Duration Controller::NextRound(const kube::ObjectKey& key, absl::Time now, bool changed) {
-  MutexLock lock(mu_);
-  Round& round = rounds_[key];
-  // A thousand jobs that were made at once are not all looked at at once.
-  const auto spread = [&key](absl::Duration period) {
-    return period * (0.8 + 0.2 * static_cast<double>(std::hash<std::string>()(key.Str()) % 1000) / 1000);
-  };
-  if (changed || round.period == absl::ZeroDuration()) {
-    round.period = options_.reconcile_period;
-    round.due = now + spread(round.period);
-  } else if (now >= round.due) {
-    round.period = std::min(round.period * 2, options_.longest_period);
-    round.due = now + spread(round.period);
-  }
-  return round.due - now;
 }
 
 }  // namespace trainyard::reconcile

@@ -2,11 +2,10 @@
 //
 //   watches ──▶ caches ──▶ queue of keys ──▶ pass: observe, plan, act, store the status, tell
 //
-// As a double check every job is passed over again after a while, even if nothing has happened: after 15 s,
-// and after twice as long each time that there was nothing to do, up to 5 min. Jobs that have ended are not.
+// As a double check every job that has not ended is passed over again after a while (pacing.h), even if
+// nothing has happened.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,6 +29,7 @@
 #include "reconcile/caches.h"
 #include "reconcile/historian.h"
 #include "reconcile/kind.h"
+#include "reconcile/pacing.h"
 #include "reconcile/pass_meter.h"
 #include "reconcile/surroundings.h"
 #include "reconcile/urgency.h"
@@ -38,8 +38,7 @@ namespace trainyard::reconcile {
 
 struct ControllerOptions {
   std::string ns;  // empty: all
-  absl::Duration reconcile_period = absl::Seconds(15);
-  absl::Duration longest_period = absl::Minutes(5);
+  Pacing::Options pacing;
   job::Policies policies;
   // How many pods the autoscaler wants roles of a job to have, by name; empty: there is none.
   std::function<std::map<std::string, int>(const std::string& uid)> find_targets;
@@ -87,13 +86,6 @@ class Controller {
 
  private:
   struct Work;
-  // The double check of one job.
-  struct Round {
-    absl::Duration period;
-    absl::Time due = absl::InfiniteFuture();
-    absl::Time stored;  // when its status was stored last, or it was first seen to have to be
-  };
-
   // A job's status as the server has it.
   struct Stored {
     std::string version;
@@ -112,12 +104,6 @@ class Controller {
   absl::Status Store(const CompactJob& job, job::JobStatus status, absl::Time now, Stored& stored);
   void Tell(const CompactJob& job, const job::JobPlan& plan, const ActResult& acted);
   void Count(const job::JobPlan& plan, const ActResult& acted);
-  // How long to wait before it is stored; nothing or less: not at all.
-  absl::Duration Hold(const kube::ObjectKey& key, Urgency urgency, absl::Time now);
-  // Whether the double check is due now and is to be recorded.
-  bool TakeRecord(const kube::ObjectKey& key, absl::Time now);
-  // How long until the next one.
-  absl::Duration NextRound(const kube::ObjectKey& key, absl::Time now, bool changed);
   std::shared_ptr<Work> CurrentWork() const;
 
   kube::Api& api_;
@@ -126,13 +112,10 @@ class Controller {
   kube::EventRecorder& events_;
   PassMeter& meter_;
   const ControllerOptions options_;
-  std::atomic<int> making_ = 0;  // passes that make objects now
+  Pacing pacing_;
   mutable Mutex mu_;
   IdSource seeds_;
-  std::shared_ptr<Work> work_ TY_GUARDED_BY(mu_);  // null: it does not work now
-  std::map<kube::ObjectKey, Round> rounds_ TY_GUARDED_BY(mu_);
-  double records_ TY_GUARDED_BY(mu_) = 1;  // that may be made now
-  absl::Time recorded_ TY_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::shared_ptr<Work> work_ TY_GUARDED_BY(mu_);        // null: it does not work now
   std::set<kube::ObjectKey> behind_ TY_GUARDED_BY(mu_);  // jobs whose passes wait for the caches
   Caches caches_;
   Historian historian_;

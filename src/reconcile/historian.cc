@@ -27,7 +27,7 @@ std::vector<kube::GonePod> Historian::Collect(const job::JobView& view, const jo
                                               const Caches& caches, absl::Time now) {
   if (view.leaving) return {};
   std::map<std::string_view, const job::DeletePod*> removed;  // by uid
-  for (const job::Action& action : plan.actions) {
+  for (const job::Action& action : plan.actions()) {
     const auto* const remove = std::get_if<job::DeletePod>(&action);
     if (remove != nullptr) removed.emplace(remove->uid, remove);
   }
