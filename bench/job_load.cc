@@ -50,8 +50,9 @@ std::string RunningStatus(std::string_view container) {
 }  // namespace
 
 const kube::Resource& TfJobs() {
-  static const auto* const kind = new ops::TfJobKind;
-  return kind->resource();
+  static const auto* const resource =
+      new kube::Resource{.group = "kubeflow.org", .version = "v1alpha2", .plural = "tfjobs", .kind = "TFJob"};
+  return *resource;
 }
 
 std::string JobBody(std::string_view name, int workers) {

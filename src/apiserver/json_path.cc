@@ -71,7 +71,10 @@ class JsonPath::Parser {
     }
     const std::size_t end = text_.find(']', at_);
     if (end == std::string_view::npos) return Wrong("a ']' is missing");
-    const auto index = ParseNumber<std::ptrdiff_t>(text_.substr(at_, end - at_));
+    const std::string_view place = text_.substr(at_, end - at_);
+    // Of slices only the one that is the last element.
+    const auto index =
+        place == "-1:" ? std::optional<std::ptrdiff_t>(-1) : ParseNumber<std::ptrdiff_t>(place);
     if (!index) return Wrong("an index, a name in quotes, '*' or a filter is expected");
     at_ = end + 1;
     return Index{.index = *index};

@@ -27,6 +27,7 @@ TEST(JsonPath, FindsWhatColumnsAskFor) {
   EXPECT_EQ(Found(R"(.a.b\.c)", json), "1");
   EXPECT_EQ(Found(".a.d[0].type", json), R"("Ready")");
   EXPECT_EQ(Found(".a.d[-1].type", json), R"("Other")");
+  EXPECT_EQ(Found(".a.d[-1:].type", json), R"("Other")");
   EXPECT_EQ(Found(".a.d[*].status", json), R"("True" "False")");
   EXPECT_EQ(Found(R"(.a.d[?(@.type=="Ready")].status)", json), R"("True")");
   EXPECT_EQ(Found(R"(.a.d[?(@.type != 'Ready')].status)", json), R"("False")");
@@ -37,7 +38,7 @@ TEST(JsonPath, FindsWhatColumnsAskFor) {
 
 TEST(JsonPath, RefusesWhatItCannotRead) {
   for (const char* path :
-       {"a", ".a[", ".a[x]", "..a", ".a[?(@.b", ".a[?(@.b==)]", ".a['b", ".", ".a[?(@.b<3)]"}) {
+       {"a", ".a[", ".a[x]", ".a[0:2]", "..a", ".a[?(@.b", ".a[?(@.b==)]", ".a['b", ".", ".a[?(@.b<3)]"}) {
     EXPECT_FALSE(JsonPath::Parse(path).ok()) << path;
   }
 }

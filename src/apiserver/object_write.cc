@@ -238,6 +238,9 @@ absl::StatusOr<PreparedObject> PrepareUpdate(const WriteContext& context, const 
     }
   }
   const Object& live_metadata = *ObjectAt(live, {"metadata"});
+  // The defaults of the version that a status is written in are not for the rest of the object.
+  const bool status_only = context.resource.custom && subresource == "status";
+  if (status_only) TY_RETURN_IF_ERROR(Normalize(context, prepared.object, prepared.warnings));
   if (subresource.empty()) {
     Object& metadata = object["metadata"].get_object();
     for (const std::string_view field : kSystemFields) CopyMember(live_metadata, metadata, field);
@@ -257,7 +260,7 @@ absl::StatusOr<PreparedObject> PrepareUpdate(const WriteContext& context, const 
   }
   Remove(object["metadata"].get_object(), "resourceVersion");
   PrepareKindForUpdate(context.resource, live, prepared.object);
-  TY_RETURN_IF_ERROR(Normalize(context, prepared.object, prepared.warnings));
+  if (!status_only) TY_RETURN_IF_ERROR(Normalize(context, prepared.object, prepared.warnings));
   SetGeneration(context, live, prepared.object);
   TY_RETURN_IF_ERROR(CheckAll(context, &live, prepared.object, subresource));
   Track(context, live, prepared.object, subresource);

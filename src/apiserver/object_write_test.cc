@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apiserver/crd.h"
 #include "base/text.h"
 
 namespace trainyard::apiserver {
@@ -235,6 +236,27 @@ TEST(ParseDeleteTerms, TakesTheBodyAndTheQuery) {
   EXPECT_EQ(WriteCodeOf(ParseDeleteTerms(nullptr, "x", "", "").status()), 400);
   EXPECT_EQ(WriteCodeOf(ParseDeleteTerms(nullptr, "-1", "", "").status()), 400);
   EXPECT_EQ(WriteCodeOf(ParseDeleteTerms(nullptr, "", "Sideways", "").status()), 422);
+}
+
+TEST(PrepareUpdate, FillsInNoDefaultsBesideAStatus) {
+  const auto resource = ResourceOf(ParsedObject(R"({"spec":{"group":"g.io","scope":"Namespaced",
+    "names":{"plural":"jobs","kind":"Job"},"versions":[{"name":"v1","served":true,"storage":true,
+    "subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
+      "spec":{"type":"object","properties":{"dialect":{"type":"string","default":"v1"}}},
+      "status":{"type":"object","properties":{"state":{"type":"string"},"ready":{"type":"string","default":"0/0"}}}}}}}]}})"));
+  ASSERT_TRUE(resource.ok()) << resource.status();
+  const Document live = ParsedObject(R"({"metadata":{"name":"j","namespace":"ns","uid":"u"},"spec":{}})");
+  const auto status = PrepareUpdate(
+      Context(**resource), live,
+      ParsedObject(R"({"metadata":{"name":"j"},"spec":{"x":1},"status":{"state":"Running","other":1}})"),
+      "status");
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(PrintJson(*Find(status->object, {"spec"})), "{}");
+  EXPECT_EQ(PrintJson(*Find(status->object, {"status"})), R"({"state":"Running","ready":"0/0"})");
+  const auto whole =
+      PrepareUpdate(Context(**resource), live, ParsedObject(R"({"metadata":{"name":"j"},"spec":{}})"), "");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(StringAt(whole->object, {"spec", "dialect"}), "v1");
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ class Get final : public Command {
   std::string name() const override { return "get"; }
   std::string summary() const override { return "List jobs of every kind, and where they stand"; }
   std::string details() const override {
-    return "KIND is tfjobs, aitjs, elastic or tasks; without one, jobs of all kinds are listed.\n\n"
+    return "KIND is tfjobs, pytorchjobs, aitjs, elastic or tasks; without one, jobs of all kinds are "
+           "listed.\n\n"
            "Examples:\n"
            "  trainyard get\n"
            "  trainyard get tfjobs -A -o wide\n"

@@ -171,10 +171,10 @@ class Scale final : public Command {
   std::string name() const override { return "scale"; }
   std::string summary() const override { return "Change how many pods a job's role has"; }
   std::string details() const override {
-    return "Of an AITrainingJob, a TFJob or an elastic job. A group with edlPolicy Auto, such as the workers "
-           "of "
-           "an\n"
-           "elastic job with --max-workers, finds its size between its bounds by itself.\n\n"
+    return "Of an AITrainingJob, a TFJob, a PyTorchJob or an elastic job. A group with edlPolicy Auto, such "
+           "as\n"
+           "the workers of an elastic job with --max-workers, finds its size between its bounds by "
+           "itself.\n\n"
            "Examples:\n"
            "  trainyard scale aitj/paddle trainer=4\n"
            "  trainyard scale mnist 3                # its only role, or the one named worker or trainer";
@@ -197,7 +197,7 @@ class Scale final : public Command {
     if (job.kind == view::Kind::kTask)
       return UsageError(StrCat(job.Id(), " keeps the number of members that it was launched with"));
     if (job.over) return absl::FailedPreconditionError(StrCat(job.Id(), " has ended: ", job.state));
-    const std::string_view roles = job.kind == view::Kind::kTfJob ? "tfReplicaSpecs" : "replicaSpecs";
+    const std::string_view roles = view::FactsOf(job.kind).roles;
     TY_ASSIGN_OR_RETURN(const std::string chosen, ChooseRole(job, roles, role));
     const std::int64_t before = IntAt(job.object, {"spec", roles, chosen, "replicas"}).value_or(1);
     const Object patch{{"spec", Object{{roles, Object{{chosen, Object{{"replicas", *number}}}}}}}};

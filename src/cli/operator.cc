@@ -54,7 +54,8 @@ class OperatorCommand final : public Command {
   std::string name() const override { return "operator"; }
   std::string summary() const override { return "Run training jobs on a Kubernetes cluster"; }
   std::string details() const override {
-    return "Watches TFJobs and AITrainingJobs and keeps their pods and services as they say. The cluster "
+    return "Watches TFJobs, PyTorchJobs and AITrainingJobs and keeps their pods and services as they say. "
+           "The cluster "
            "must\n"
            "know the kinds: kubectl apply -k deploy/ puts these and the operator itself there. The embedded\n"
            "cluster of `trainyard up` has all of it already.\n\n"
@@ -277,7 +278,7 @@ class OperatorCommand final : public Command {
     return false;
   }
 
-  static constexpr std::string_view kinds_ = "tfjobs and aitrainingjobs";
+  static constexpr std::string_view kinds_ = "tfjobs, pytorchjobs and aitrainingjobs";
   KubeFlags kube_;
   ops::OperatorOptions options_;
   std::string lease_namespace_;

@@ -21,16 +21,19 @@ namespace trainyard::cli {
 namespace {
 
 // What a server would refuse a job for before any operator sees it: a field that the kind does not have.
-std::string FindUnknownField(std::string_view kind, const Document& job) {
+std::string FindUnknownField(const Document& job) {
   for (const Document& definition : ops::Definitions()) {
-    if (StringAt(definition, {"spec", "names", "kind"}) != kind) continue;
-    const Array* versions = ArrayAt(definition, {"spec", "versions"});
-    const Document* document = Find(versions->front(), {"schema", "openAPIV3Schema"});
-    const auto schema = apiserver::ParseOpenApiSchema(*document);
-    TY_CHECK(schema.ok(), "a definition that was built in cannot be read");
-    Document pruned = job;
-    const std::vector<std::string> unknown = apiserver::Prune(**schema, pruned);
-    if (!unknown.empty()) return StrCat(unknown.front(), ": there is no such field");
+    if (StringAt(definition, {"spec", "names", "kind"}) != StringAt(job, {"kind"})) continue;
+    for (const Document& version : *ArrayAt(definition, {"spec", "versions"})) {
+      if (StrCat(StringAt(definition, {"spec", "group"}), "/", StringAt(version, {"name"})) !=
+          StringAt(job, {"apiVersion"}))
+        continue;
+      const auto schema = apiserver::ParseOpenApiSchema(*Find(version, {"schema", "openAPIV3Schema"}));
+      TY_CHECK(schema.ok(), "a definition that was built in cannot be read");
+      Document pruned = job;
+      const std::vector<std::string> unknown = apiserver::Prune(**schema, pruned);
+      if (!unknown.empty()) return StrCat(unknown.front(), ": there is no such field");
+    }
   }
   return "";
 }
@@ -50,7 +53,7 @@ class Plan final : public Command {
   }
 
   void Declare(Flags& flags) override {
-    flags.OptionalArgument("JOB", "tfjob/NAME or aitj/NAME, of the cluster", job_);
+    flags.OptionalArgument("JOB", "tfjob/NAME, pytorchjob/NAME or aitj/NAME, of the cluster", job_);
     flags.Switch({.name = "--autoscale", .help = "What the autoscaler would change now, instead of a job"},
                  autoscale_);
     max_load_.Declare(flags);
@@ -67,7 +70,8 @@ class Plan final : public Command {
 
   absl::Status Run() override {
     if (job_.has_value() + !file_.empty() + autoscale_ != 1)
-      return UsageError("name a job, as tfjob/NAME or aitj/NAME, or a file with -f, or --autoscale");
+      return UsageError(
+          "name a job, as tfjob/NAME, pytorchjob/NAME or aitj/NAME, or a file with -f, or --autoscale");
     return autoscale_ ? PlanScaling() : job_ ? PlanLive() : PlanFile();
   }
 
@@ -76,7 +80,8 @@ class Plan final : public Command {
     const std::size_t slash = job_->find('/');
     const reconcile::Kind* kind = ops::FindKind(kinds_, job_->substr(0, slash));
     if (slash == std::string::npos || slash + 1 == job_->size() || kind == nullptr) {
-      return UsageError(StrCat("'", Escaped(*job_), "' is no job: tfjob/NAME or aitj/NAME"));
+      return UsageError(
+          StrCat("'", Escaped(*job_), "' is not a job: write tfjob/NAME, pytorchjob/NAME or aitj/NAME"));
     }
     TY_ASSIGN_OR_RETURN(kube::ClusterConfig config, kube_.Load());
     const kube::ObjectKey key{ns_.empty() ? config.ns : ns_, job_->substr(slash + 1)};
@@ -94,8 +99,7 @@ class Plan final : public Command {
     const std::string server = config.server;
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
     kube::Api api(*transport, Clock::System(), IdSource::Random(), {.attempts = 2});
-    const reconcile::Kind* kind = ops::FindKind(kinds_, "aitj");
-    const auto preview = ops::ViewScaling(*kind, api, Clock::System(), limits);
+    const auto preview = ops::ViewScaling(kinds_, api, Clock::System(), limits);
     if (!preview.ok()) return Annotate(preview.status(), server);
     if (output_ == "json") return Print(StrCat(PrintJson(ops::ScalingToJson(*preview)), "\n"));
     return Print(ops::PrintScaling(*preview, limits));
@@ -118,7 +122,7 @@ class Plan final : public Command {
           !begin.empty() && !metadata.contains("name")) {
         metadata["name"] = StrCat(begin, "xxxxx");
       }
-      std::string problem = FindUnknownField(kind.resource().kind, document);
+      std::string problem = FindUnknownField(document);
       const auto view = ops::ViewNew(kind, std::move(document));
       if (!view.ok()) return Annotate(view.status(), file_);
       if (problem.empty()) problem = view->invalid;
@@ -129,7 +133,8 @@ class Plan final : public Command {
       TY_RETURN_IF_ERROR(Show(*view));
     }
     if (jobs == 0)
-      return absl::InvalidArgumentError(StrCat(file_, ": there is no TFJob and no AITrainingJob in it"));
+      return absl::InvalidArgumentError(
+          StrCat(file_, ": there is no TFJob, PyTorchJob or AITrainingJob in it"));
     return invalid.empty() ? absl::OkStatus() : absl::InvalidArgumentError(invalid);
   }
 

@@ -132,7 +132,7 @@ void PlanSuspended(PlanBuilder& builder) {
   }
   builder.status().wanted = builder.view().spec.CountPods();
   builder.status().ready = 0;
-  builder.Enter(State::kSuspended, left == 0 ? "the job has no pods until spec.suspend is false"
+  builder.Enter(State::kSuspended, left == 0 ? "the job has no pods until suspend is false"
                                              : StrCat("the job is suspended; ", left,
                                                       left == 1 ? " pod is ending" : " pods are ending"));
 }

@@ -64,6 +64,7 @@ struct AskedEnd {
 
 struct JobSpec {
   std::string kind;             // "TFJob"
+  std::string version;          // of the kind, whose rules the job follows, where there are several
   std::string reasons;          // that the reasons of conditions begin with; empty: the kind
   std::vector<RoleSpec> roles;  // no two of one name or slug
   Telling telling = Telling::kByState;

@@ -143,5 +143,70 @@ TEST(Members, OfAJobThatIsNotFaultTolerantAreNotTold) {
   EXPECT_FALSE(RunningTrainers(2, RestartPolicy::kNever, RestartScope::kJob).view.members);
 }
 
+// ---- jobs without phases whose workers come and go
+
+JobView ElasticWorkers(int replicas, int least, int most) {
+  JobView job = Workers(replicas, RestartPolicy::kExitCode);
+  job.spec.sized = job.spec.fault_tolerant = true;
+  job.spec.roles[0].size = SizePolicy::kManual;
+  job.spec.roles[0].least = least;
+  job.spec.roles[0].most = most;
+  return job;
+}
+
+TEST(ElasticWorkers, RunWithThoseThatThereIsRoomFor) {
+  World world(ElasticWorkers(3, 2, 4));
+  ASSERT_GE(world.Settle(), 0);
+  World::Run(*world.Find("worker", 0));
+  ASSERT_GE(world.Settle(), 0);
+  EXPECT_EQ(StateOf(world.view.status), State::kCreated) << "one is not enough";
+  World::Run(*world.Find("worker", 2));
+  ASSERT_GE(world.Settle(), 0);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  EXPECT_EQ(MessageOf(world.view.status), "2 of 3 pods run; waiting for worker-1");
+}
+
+TEST(ElasticWorkers, RunOnWhileOneIsAdded) {
+  World world(ElasticWorkers(2, 1, 4));
+  ASSERT_GE(world.Settle(), 0);
+  world.RunAll();
+  ASSERT_GE(world.Settle(), 0);
+  world.view.spec.roles[0].replicas = 3;
+  ASSERT_GE(world.Settle(), 0);
+  EXPECT_EQ(world.view.pods.size(), 3U);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  EXPECT_EQ(world.view.status.Find(State::kRestarting), nullptr);
+  EXPECT_EQ(world.view.status.roles["Worker"].AttemptOf(0), 0);
+}
+
+TEST(ElasticWorkers, RestartWhenOneHasFailed) {
+  World world(ElasticWorkers(2, 1, 4));
+  ASSERT_GE(world.Settle(), 0);
+  world.RunAll();
+  ASSERT_GE(world.Settle(), 0);
+  world.End(*world.Find("worker", 1), 137);
+  world.Step();
+  EXPECT_EQ(StateOf(world.view.status), State::kRestarting);
+}
+
+TEST(Workers, ThatMayFailAloneAreGivenUpWithoutARestart) {
+  JobView job = Workers(2, RestartPolicy::kNever);
+  job.spec.roles[0].fail = EndPolicy::kNone;
+  World world(std::move(job));
+  ASSERT_GE(world.Settle(), 0);
+  world.RunAll();
+  ASSERT_GE(world.Settle(), 0);
+  world.End(*world.Find("worker", 1), 1);
+  ASSERT_GE(world.Settle(), 0);
+  EXPECT_EQ(StateOf(world.view.status), State::kRunning);
+  EXPECT_EQ(MessageOf(world.view.status), "1 of 2 pods run, 1 has failed");
+  EXPECT_TRUE(world.view.status.roles["Worker"].given_up.Contains(1));
+  EXPECT_EQ(world.view.status.Find(State::kRestarting), nullptr);
+  EXPECT_TRUE(std::ranges::any_of(world.events, [](const Event& e) { return e.reason == "TFJobPodFailed"; }));
+  world.End(*world.Find("worker", 0), 0);
+  ASSERT_GE(world.Settle(), 0);
+  EXPECT_EQ(StateOf(world.view.status), State::kSucceeded);
+}
+
 }  // namespace
 }  // namespace trainyard::job

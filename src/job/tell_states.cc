@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "job/telling.h"
 
@@ -12,12 +14,19 @@ class StateTeller {
       : builder_(builder), account_(account), tally_(account.tally) {}
 
   void Tell() {
-    const bool happened = builder_.raised() || account_.restarted_by_kubelet;
+    const bool raised =
+        builder_.raised() && !account_.blame.cause.empty();  // else its cause was told already
+    const bool happened = raised || account_.restarted_by_kubelet;
     if (happened) builder_.Tell(true, builder_.Reason("Restarting"), PrintRestart(account_.blame));
     const bool missing = tally_.Count(Fate::kMissing) > 0 || tally_.missing_services() > 0;
     const bool restarting = tally_.CountRestarting() > 0 || tally_.Count(Fate::kLeaves) > 0;
     const Condition* current = status().Current();
-    if (builder_.raised()) return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
+    if (raised) return builder_.Enter(State::kRestarting, PrintRestart(account_.blame));
+    if (builder_.raised()) return;
+    if (RunsWithoutAll()) {
+      return builder_.Enter(State::kRunning, StrCat(tally_.Count(Fate::kRuns), " of ", tally_.wanted(),
+                                                    " pods run; waiting for ", tally_.PrintWaitingFor()));
+    }
     if (current == nullptr && (missing || (restarting && !account_.restarted_by_kubelet))) {
       return TellCreation();
     }
@@ -40,6 +49,21 @@ class StateTeller {
 
  private:
   JobStatus& status() { return builder_.status(); }
+
+  // Members may join and leave, nothing has failed, and those that run are enough.
+  bool RunsWithoutAll() const {
+    const JobSpec& spec = builder_.view().spec;
+    if (!spec.fault_tolerant || tally_.waiting_role() == nullptr || tally_.CountRestarting() > 0)
+      return false;
+    for (std::size_t i = 0; i < spec.roles.size(); ++i) {
+      const RoleSpec& role = spec.roles[i];
+      const bool elastic = role.size == SizePolicy::kAuto || role.size == SizePolicy::kManual;
+      const auto there = std::ranges::count_if(
+          account_.fates[i], [](Fate fate) { return fate == Fate::kRuns || fate == Fate::kCompleted; });
+      if (there < (elastic ? std::max(role.least, 1) : role.replicas)) return false;
+    }
+    return true;
+  }
 
   std::string PrintAllExist() const {
     return tally_.wanted() == 1 ? "its pod and service exist"

@@ -287,7 +287,9 @@ absl::StatusOr<reconcile::CompactJob> AiJobKind::Decode(std::string json) const 
   return job;
 }
 
-Document AiJobKind::PrintStatus(const job::JobStatus& status) const { return PrintAiJobStatus(status); }
+Document AiJobKind::PrintStatus(const reconcile::CompactJob& /*job*/, const job::JobStatus& status) const {
+  return PrintAiJobStatus(status);
+}
 
 std::unique_ptr<reconcile::ObjectMaker> AiJobKind::NewMaker(const reconcile::CompactJob& job) const {
   return std::make_unique<AiObjectMaker>(job);

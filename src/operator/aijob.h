@@ -16,7 +16,7 @@ class AiJobKind final : public reconcile::Kind {
   const kube::Resource& resource() const override;
   const std::vector<std::string>& names() const override;
   bool IsMain(std::string_view container) const override;
-  bool has_members() const override { return true; }
+  bool is_elastic() const override { return true; }
   job::Telling telling() const override { return job::Telling::kByPhase; }
   std::string_view label_selector() const override;
   std::vector<std::string> place_labels() const override;
@@ -24,7 +24,7 @@ class AiJobKind final : public reconcile::Kind {
   Object LabelsOf(const kube::ObjectMeta& job) const override;
   Object LabelsOf(const kube::ObjectMeta& job, const reconcile::Place& place) const override;
   absl::StatusOr<reconcile::CompactJob> Decode(std::string json) const override;
-  Document PrintStatus(const job::JobStatus& status) const override;
+  Document PrintStatus(const reconcile::CompactJob& job, const job::JobStatus& status) const override;
   std::unique_ptr<reconcile::ObjectMaker> NewMaker(const reconcile::CompactJob& job) const override;
 
  private:

@@ -52,8 +52,7 @@ void ParseRole(const Document& document, job::RoleStatus& role) {
   role.succeeded = CountAt(document, {"succeeded"});
   role.restarting = CountAt(document, {"restarting"});
   role.failed = CountAt(document, {"failed"});
-  if (const auto size = IntAt(document, {"size"}); size && *size >= 0 && *size <= job::kMostIndex)
-    role.size = static_cast<int>(*size);
+  role.size = SizeAt(document, {"size"});
   role.completed = IndexesAt(document, {"completedIndexes"});
   role.given_up = IndexesAt(document, {"failedIndexes"});
   role.node_failed = BoolAt(document, {"nodeFailed"});

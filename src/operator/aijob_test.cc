@@ -503,7 +503,7 @@ TEST(AiJobStatus, KeepsWhenAGangTriesAgain) {
   job::JobStatus status;
   status.gang_returns = 2;
   status.gang_retry = absl::FromUnixSeconds(1'700'000'000);
-  const Document printed = AiJobKind().PrintStatus(status);
+  const Document printed = AiJobKind().PrintStatus({}, status);
   const job::JobStatus read = ParseAiJobStatus(&printed);
   EXPECT_EQ(read.gang_returns, 2);
   EXPECT_EQ(read.gang_retry, status.gang_retry);

@@ -8,9 +8,8 @@
 
 namespace trainyard::ops {
 
-Autoscaler::Autoscaler(Clock& clock, const reconcile::Kind& kind, reconcile::Surroundings& surroundings,
-                       AutoscalerOptions options)
-    : clock_(clock), kind_(kind), surroundings_(surroundings), options_(options), alarm_(clock.NewAlarm()) {}
+Autoscaler::Autoscaler(Clock& clock, reconcile::Surroundings& surroundings, AutoscalerOptions options)
+    : clock_(clock), surroundings_(surroundings), options_(options), alarm_(clock.NewAlarm()) {}
 
 std::map<std::string, int> Autoscaler::FindTargets(const std::string& uid) const {
   MutexLock lock(mu_);
@@ -48,10 +47,10 @@ void Autoscaler::Run() {
   }
 }
 
-const PodRequests& Autoscaler::RequestsOf(const reconcile::CompactJob& job) {
+const PodRequests& Autoscaler::RequestsOf(const reconcile::Kind& kind, const reconcile::CompactJob& job) {
   auto& known = requests_[job.meta.uid];
   if (known.first != job.meta.generation || known.second.empty()) {
-    known = {job.meta.generation, FindRequests(kind_, job)};
+    known = {job.meta.generation, FindRequests(kind, job)};
   }
   return known.second;
 }
@@ -72,27 +71,33 @@ void Autoscaler::Pass() {
   std::vector<job::JobView> jobs;
   std::map<std::string, PodRequests> requests;
   std::map<std::string, std::map<std::string, int>> targets;
-  std::map<std::string, std::pair<std::string, kube::ObjectKey>>
-      names;  // uid and key by how they are told of
-  for (const auto& job : controller_->ListJobs()) {
-    if (!IsElastic(*job)) continue;
-    requests[job->meta.uid] = RequestsOf(*job);
-    job::JobView& view = jobs.emplace_back(controller_->Observe(*job));
-    names[StrCat(view.ns, "/", view.name)] = {view.uid, job->meta.Key()};
-    // What was decided stays so until it is stored.
-    view.targets = PendingTargets(view);
-    if (!view.targets.empty()) targets[view.uid] = view.targets;
+  struct Named {
+    std::string uid;
+    kube::ObjectKey key;
+    reconcile::Controller* controller;
+  };
+  std::map<std::string, Named> names;  // by title
+  for (const auto& [kind, controller] : watched_) {
+    for (const auto& job : controller->ListJobs()) {
+      if (!IsElastic(*job)) continue;
+      requests[job->meta.uid] = RequestsOf(*kind, *job);
+      job::JobView& view = jobs.emplace_back(controller->Observe(*job));
+      names[TitleOf(view)] = {view.uid, job->meta.Key(), controller};
+      // What was decided stays so until it is stored.
+      view.targets = PendingTargets(view);
+      if (!view.targets.empty()) targets[view.uid] = view.targets;
+    }
   }
   std::erase_if(requests_, [&](const auto& known) { return !requests.contains(known.first); });
-  std::vector<kube::ObjectKey> changed;
+  std::vector<const Named*> changed;
   const auto load = jobs.empty() ? nullptr : surroundings_.ListLoad();
   if (load != nullptr) {
     const ScalingScene scene = ObserveScaling(jobs, requests, *load, surroundings_.ListNodes());
     for (const job::scale::Change& change :
          job::scale::PlanScaling(scene.cluster, scene.roles, scene.waiting, options_.limits)) {
-      const auto& [uid, key] = names.at(change.job);
-      targets[uid][change.role] = change.to;
-      changed.push_back(key);
+      const Named& named = names.at(change.job);
+      targets[named.uid][change.role] = change.to;
+      changed.push_back(&named);
       log::Info("autoscaler", {{"job", change.job},
                                {"role", change.role},
                                {"from", change.from},
@@ -104,7 +109,7 @@ void Autoscaler::Pass() {
     MutexLock lock(mu_);
     targets_ = std::move(targets);
   }
-  for (const kube::ObjectKey& key : changed) controller_->Look(key);
+  for (const Named* named : changed) named->controller->Look(named->key);
 }
 
 }  // namespace trainyard::ops

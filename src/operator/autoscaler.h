@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -28,14 +29,16 @@ struct AutoscalerOptions {
 // What is given must outlive it.
 class Autoscaler {
  public:
-  Autoscaler(Clock& clock, const reconcile::Kind& kind, reconcile::Surroundings& surroundings,
-             AutoscalerOptions options);
+  Autoscaler(Clock& clock, reconcile::Surroundings& surroundings, AutoscalerOptions options);
   ~Autoscaler() { Stop(); }
   Autoscaler(const Autoscaler&) = delete;
   Autoscaler& operator=(const Autoscaler&) = delete;
 
-  // Whose jobs it is about; before Start(), which must come before the controller's end.
-  void Watch(reconcile::Controller& controller) { controller_ = &controller; }
+  // Whose jobs it is about, besides those that it has; before Start(), which must come before the
+  // controller's end.
+  void Watch(const reconcile::Kind& kind, reconcile::Controller& controller) {
+    watched_.push_back({&kind, &controller});
+  }
   // Of the job with this uid, by the names of roles; from any thread.
   std::map<std::string, int> FindTargets(const std::string& uid) const;
 
@@ -50,13 +53,17 @@ class Autoscaler {
   void Run();
   // What was decided for the job, may still be, and is not stored yet.
   std::map<std::string, int> PendingTargets(const job::JobView& view) const;
-  const PodRequests& RequestsOf(const reconcile::CompactJob& job);
+  const PodRequests& RequestsOf(const reconcile::Kind& kind, const reconcile::CompactJob& job);
+
+  struct Watched {
+    const reconcile::Kind* kind;
+    reconcile::Controller* controller;
+  };
 
   Clock& clock_;
-  const reconcile::Kind& kind_;
   reconcile::Surroundings& surroundings_;
   const AutoscalerOptions options_;
-  reconcile::Controller* controller_ = nullptr;
+  std::vector<Watched> watched_;
   std::map<std::string, std::pair<std::int64_t, PodRequests>> requests_;  // by uid, of a generation
   std::unique_ptr<Alarm> alarm_;
   std::thread thread_;

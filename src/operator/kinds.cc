@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/aijob.h"
+#include "operator/pytorchjob.h"
 #include "operator/tfjob.h"
 
 namespace trainyard::ops {
@@ -10,6 +11,7 @@ namespace trainyard::ops {
 std::vector<std::unique_ptr<reconcile::Kind>> AllKinds(const std::vector<std::string>& accelerators) {
   std::vector<std::unique_ptr<reconcile::Kind>> kinds;
   kinds.push_back(std::make_unique<TfJobKind>());
+  kinds.push_back(std::make_unique<PyTorchJobKind>());
   kinds.push_back(std::make_unique<AiJobKind>(accelerators));
   return kinds;
 }

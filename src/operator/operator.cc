@@ -30,6 +30,7 @@ class RunningOperator final : public Operator {
                 {.component = "trainyard-operator", .instance = identity_}),
         kinds_(AllKinds(options_.accelerators.resources)),
         surroundings_(api_, clock, {.accelerators = options_.accelerators}),
+        autoscaler_(clock, surroundings_, options_.autoscaler),
         clock_(clock) {
     if (options_.controller.policies.gang == job::GangScheduler::kGates)
       gatekeeper_ = std::make_unique<Gatekeeper>(api_, clock, IdSource(ids_.Next()), surroundings_);
@@ -41,7 +42,7 @@ class RunningOperator final : public Operator {
     metrics_server_.reset();
     metrics_.ForgetWatched();
     elector_.reset();  // stops the work, then gives the lease away
-    autoscaler_->Stop();
+    autoscaler_.Stop();
     if (gatekeeper_ != nullptr) gatekeeper_->Stop();
     surroundings_.Stop();  // it calls the controllers
     for (const auto& controller : controllers_) controller->Stop();
@@ -92,28 +93,26 @@ class RunningOperator final : public Operator {
  private:
   void AddController(const reconcile::Kind& kind) {
     reconcile::ControllerOptions options = options_.controller;
-    const bool elastic = kind.has_members();  // its jobs may grow and shrink
-    if (elastic) {
-      autoscaler_ = std::make_unique<Autoscaler>(clock_, kind, surroundings_, options_.autoscaler);
-      options.find_targets = [this](const std::string& uid) { return autoscaler_->FindTargets(uid); };
+    if (kind.is_elastic()) {
+      options.find_targets = [this](const std::string& uid) { return autoscaler_.FindTargets(uid); };
     }
     if (gatekeeper_ != nullptr)
       options.find_gang = [this](const std::string& uid) { return gatekeeper_->FindGang(uid); };
     controllers_.push_back(std::make_unique<reconcile::Controller>(api_, clock_, kind, surroundings_, events_,
                                                                    metrics_, std::move(options)));
-    if (elastic) autoscaler_->Watch(*controllers_.back());
+    if (kind.is_elastic()) autoscaler_.Watch(kind, *controllers_.back());
     if (gatekeeper_ != nullptr) gatekeeper_->Watch(*controllers_.back());
   }
 
   void StartWork() {
     working_ = true;
     for (const auto& controller : controllers_) controller->StartWork();
-    autoscaler_->Start();
+    autoscaler_.Start();
     if (gatekeeper_ != nullptr) gatekeeper_->Start();
     log::Info("the operator works", {{"identity", identity_}});
   }
   void StopWork() {
-    autoscaler_->Stop();
+    autoscaler_.Stop();
     if (gatekeeper_ != nullptr) gatekeeper_->Stop();
     for (const auto& controller : controllers_) controller->StopWork();
     working_ = false;
@@ -164,7 +163,7 @@ class RunningOperator final : public Operator {
   kube::EventRecorder events_;
   const std::vector<std::unique_ptr<reconcile::Kind>> kinds_;
   reconcile::Surroundings surroundings_;
-  std::unique_ptr<Autoscaler> autoscaler_;
+  Autoscaler autoscaler_;
   std::unique_ptr<Gatekeeper> gatekeeper_;                           // null: gates start no gangs
   std::vector<std::unique_ptr<reconcile::Controller>> controllers_;  // by kind
   Clock& clock_;

@@ -65,26 +65,33 @@ std::string PrintAmount(std::string_view resource, std::int64_t milli) {
 
 }  // namespace
 
-absl::StatusOr<ScalingPreview> ViewScaling(const reconcile::Kind& kind, kube::Api& api, Clock& clock,
-                                           const job::scale::Limits& limits) {
-  TY_RETURN_IF_ERROR(CheckKnown(kind, api, ""));
+absl::StatusOr<ScalingPreview> ViewScaling(const std::vector<std::unique_ptr<reconcile::Kind>>& kinds,
+                                           kube::Api& api, Clock& clock, const job::scale::Limits& limits) {
   const auto nodes = api.List(kube::Resource::Nodes(), "", {.limit = 1});
   if (!nodes.ok()) return Annotate(nodes.status(), "cannot list nodes");
   reconcile::Surroundings surroundings(api, clock, {});
-  reconcile::Caches caches(api, clock, kind, surroundings, {},
-                           [](const kube::ObjectKey&, reconcile::Caches::News) {});
+  std::vector<std::pair<const reconcile::Kind*, std::unique_ptr<reconcile::Caches>>> all;
+  for (const auto& kind : kinds) {
+    if (!kind->is_elastic()) continue;
+    TY_RETURN_IF_ERROR(CheckKnown(*kind, api, ""));
+    all.emplace_back(kind.get(), std::make_unique<reconcile::Caches>(
+                                     api, clock, *kind, surroundings, reconcile::Caches::Options(),
+                                     [](const kube::ObjectKey&, reconcile::Caches::News) {}));
+  }
   const absl::Cleanup stop = [&] { surroundings.Stop(); };  // before the caches go, which it tells
   surroundings.WantLoad();
   surroundings.Start();
-  caches.Start();
-  TY_RETURN_IF_ERROR(caches.WaitForSync(kPatience));
+  for (const auto& [kind, caches] : all) caches->Start();
+  for (const auto& [kind, caches] : all) TY_RETURN_IF_ERROR(caches->WaitForSync(kPatience));
   TY_RETURN_IF_ERROR(surroundings.WaitForLoad(kPatience));
   std::vector<job::JobView> jobs;
   std::map<std::string, PodRequests> requests;
-  for (const auto& job : caches.ListJobs()) {
-    if (!IsElastic(*job)) continue;
-    requests[job->meta.uid] = FindRequests(kind, *job);
-    jobs.push_back(caches.Observe(*job));
+  for (const auto& [kind, caches] : all) {
+    for (const auto& job : caches->ListJobs()) {
+      if (!IsElastic(*job)) continue;
+      requests[job->meta.uid] = FindRequests(*kind, *job);
+      jobs.push_back(caches->Observe(*job));
+    }
   }
   ScalingPreview preview{
       .scene = ObserveScaling(jobs, requests, *surroundings.ListLoad(), surroundings.ListNodes())};
@@ -104,7 +111,7 @@ std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits
   std::string out = Table(load, 3);
   StrAppend(out, "\nof the cpu ", static_cast<int>(limits.max_load * 100), " % may be asked for\n\n");
   if (preview.scene.roles.empty()) {
-    StrAppend(out, "no job has a role with edlPolicy Auto\n");
+    StrAppend(out, "no job has a role that the autoscaler may resize\n");
     return out;
   }
   std::vector<std::vector<std::string>> roles{
@@ -159,13 +166,12 @@ Document ScalingToJson(const ScalingPreview& preview) {
 }
 
 absl::StatusOr<job::JobView> ViewNew(const reconcile::Kind& kind, Document document) {
-  const std::string api_version = kind.resource().ApiVersion();
   if (StringAt(document, {"kind"}) != kind.resource().kind ||
-      StringAt(document, {"apiVersion"}) != api_version) {
+      !kind.Serves(StringAt(document, {"apiVersion"}))) {
     return absl::InvalidArgumentError(StrCat("it is a ",
                                              StringAt(document, {"kind"}, "document without a kind"), " of ",
                                              StringAt(document, {"apiVersion"}, "no version"), ", and not a ",
-                                             kind.resource().kind, " of ", api_version));
+                                             kind.resource().kind, " of ", kind.resource().ApiVersion()));
   }
   Object& metadata = MakeObjectAt(document, {"metadata"});
   if (!metadata.contains("namespace")) metadata["namespace"] = "default";

@@ -1,6 +1,7 @@
 // A plan that is only shown: the same function that the operator decides by, run on what is there now.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,13 @@ absl::StatusOr<job::JobView> ViewNew(const reconcile::Kind& kind, Document docum
 absl::StatusOr<job::JobView> ViewLive(const reconcile::Kind& kind, kube::Api& api, Clock& clock,
                                       const kube::ObjectKey& key);
 
-// What the autoscaler sees and would change, of all jobs of the kind.
+// What the autoscaler sees and would change, of all jobs of the kinds.
 struct ScalingPreview {
   ScalingScene scene;
   std::vector<job::scale::Change> changes;
 };
-absl::StatusOr<ScalingPreview> ViewScaling(const reconcile::Kind& kind, kube::Api& api, Clock& clock,
-                                           const job::scale::Limits& limits);
+absl::StatusOr<ScalingPreview> ViewScaling(const std::vector<std::unique_ptr<reconcile::Kind>>& kinds,
+                                           kube::Api& api, Clock& clock, const job::scale::Limits& limits);
 std::string PrintScaling(const ScalingPreview& preview, const job::scale::Limits& limits);
 Document ScalingToJson(const ScalingPreview& preview);
 

@@ -1,6 +1,7 @@
 #include "operator/scaling_scene.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -65,8 +66,8 @@ std::optional<std::string> FindOnlyFor(const kube::CompactNode& node) {
 // A job of ours begins with all of its pods or not at all; other people's pods are each their own.
 std::string GroupOf(const reconcile::LoadPod& pod) {
   const auto& owner = pod.meta.controller;
-  const bool job =
-      owner && (owner->kind == std::string_view("TFJob") || owner->kind == std::string_view("AITrainingJob"));
+  constexpr std::array<std::string_view, 3> kKinds = {"TFJob", "PyTorchJob", "AITrainingJob"};
+  const bool job = owner && std::ranges::find(kKinds, owner->kind.view()) != kKinds.end();
   return StrCat(pod.meta.ns.view(), "/", job ? owner->name.view() : std::string_view(pod.meta.name));
 }
 
@@ -114,7 +115,7 @@ class Gatherer {
     if (known == job.status.roles.end() || !known->second.size || requests == requests_.end()) return;
     // One whose pods begin to end does so with those that it has.
     if (known->second.completed.Count() + known->second.given_up.Count() > 0) return;
-    ElasticRole role{.job = StrCat(job.ns, "/", job.name),
+    ElasticRole role{.job = TitleOf(job),
                      .role = spec.name,
                      .least = spec.least,
                      .most = spec.most,
@@ -180,6 +181,11 @@ bool IsElastic(const reconcile::CompactJob& job) {
     return false;
   return std::ranges::any_of(job.spec.roles,
                              [](const job::RoleSpec& role) { return role.size == job::SizePolicy::kAuto; });
+}
+
+std::string TitleOf(const job::JobView& job) {
+  const std::string title = StrCat(job.ns, "/", job.name);
+  return job.spec.kind == "AITrainingJob" ? title : StrCat(title, " (", job.spec.kind, ")");
 }
 
 PodRequests FindRequests(const reconcile::Kind& kind, const reconcile::CompactJob& job) {

@@ -26,6 +26,9 @@ struct ScalingScene {
 // Whether the autoscaler has a say in one of its roles: it lives, and has such a role.
 bool IsElastic(const reconcile::CompactJob& job);
 
+// What a job is called in decisions: "team/mnist", and with its kind where that is not an AITrainingJob.
+std::string TitleOf(const job::JobView& job);
+
 // What one pod of each role takes, by the role's name.
 using PodRequests = std::map<std::string, job::scale::Resources>;
 PodRequests FindRequests(const reconcile::Kind& kind, const reconcile::CompactJob& job);

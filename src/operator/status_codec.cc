@@ -16,16 +16,40 @@ namespace {
 Object PrintCounters(const job::RoleStatus& role) {
   Object out{{"active", role.active}, {"succeeded", role.succeeded}, {"failed", role.failed}};
   if (role.completed.Count() > 0) out["completedIndexes"] = role.completed.Print();
+  if (role.given_up.Count() > 0) out["failedIndexes"] = role.given_up.Print();
+  if (role.size) out["size"] = *role.size;
   return out;
 }
 
+void ParseCounters(const Document& document, job::RoleStatus& role) {
+  role.active = CountAt(document, {"active"});
+  role.succeeded = CountAt(document, {"succeeded"});
+  role.failed = CountAt(document, {"failed"});
+  role.completed = IndexesAt(document, {"completedIndexes"});
+  role.given_up = IndexesAt(document, {"failedIndexes"});
+  role.size = SizeAt(document, {"size"});
+}
+
 Object PrintCondition(const job::Condition& condition, const ConditionSpelling& spelling) {
+  const bool stays = spelling.created_stays && condition.type == job::State::kCreated;
   return {{"type", job::StateName(spelling.telling, condition.type)},
-          {"status", condition.is_true ? "True" : "False"},
+          {"status", condition.is_true || stays ? "True" : "False"},
           {"reason", condition.reason},
           {"message", condition.message},
           {spelling.updated, kube::PrintTime(condition.updated)},
           {"lastTransitionTime", kube::PrintTime(condition.changed)}};
+}
+
+// Of a job that was accepted, whether that is all that can be said of it: its pods exist, and it is in no
+// other state.
+void FindCurrent(std::vector<job::Condition>& conditions) {
+  const bool other = std::ranges::any_of(conditions, [](const job::Condition& condition) {
+    return condition.is_true && condition.type != job::State::kCreated;
+  });
+  for (job::Condition& condition : conditions) {
+    if (condition.type == job::State::kCreated)
+      condition.is_true = !other && condition.reason.ends_with(job::Print(job::State::kCreated));
+  }
 }
 
 constexpr std::string_view kSpecInvalid = "SpecInvalid";
@@ -88,16 +112,25 @@ std::int64_t LongAt(const Document& document, Path path) {
   return std::clamp<std::int64_t>(IntAt(document, path).value_or(0), 0, kMost);
 }
 
+std::optional<int> SizeAt(const Document& document, Path path) {
+  const auto size = IntAt(document, path);
+  return size && *size >= 0 && *size <= job::kMostIndex ? std::optional(static_cast<int>(*size))
+                                                        : std::nullopt;
+}
+
 job::IndexSet IndexesAt(const Document& document, Path path) {
   return job::IndexSet::Parse(StringAt(document, path)).value_or(job::IndexSet());
 }
 
 Array PrintConditions(const job::JobStatus& status, const ConditionSpelling& spelling) {
   Array out;
+  // kubectl shows the last condition as the state of a job that has no phase, and else the first that is
+  // True.
+  const bool first = spelling.telling == job::Telling::kByState;
+  if (status.spec_problem && first) out.push_back(PrintSpecProblem(*status.spec_problem, spelling));
   for (const job::Condition& condition : status.conditions)
     out.push_back(PrintCondition(condition, spelling));
-  // Last: kubectl shows the first condition that is true as the job's state.
-  if (status.spec_problem) out.push_back(PrintSpecProblem(*status.spec_problem, spelling));
+  if (status.spec_problem && !first) out.push_back(PrintSpecProblem(*status.spec_problem, spelling));
   return out;
 }
 
@@ -114,6 +147,7 @@ void ParseConditions(const Document& document, const ConditionSpelling& spelling
     }
     if (auto condition = ParseCondition(item, spelling)) status.conditions.push_back(*std::move(condition));
   }
+  if (spelling.created_stays) FindCurrent(status.conditions);
 }
 
 void AddLastValidSpec(Object& object, const job::JobStatus& status) {
@@ -162,7 +196,8 @@ void ParseReady(std::string_view text, job::JobStatus& status) {
   status.wanted = ParseNumber<int>(text.substr(std::min(slash + 1, text.size()))).value_or(0);
 }
 
-Document PrintJobStatus(const job::JobStatus& status, std::string_view counters) {
+Document PrintJobStatus(const job::JobStatus& status, std::string_view counters,
+                        const ConditionSpelling& spelling) {
   Object roles;
   for (const auto& [name, role] : status.roles) roles[name] = PrintCounters(role);
   Object out{{"observedGeneration", status.observed_generation},
@@ -175,11 +210,12 @@ Document PrintJobStatus(const job::JobStatus& status, std::string_view counters)
   AddRestarts(out, status);
   AddGang(out, status);
   AddLastValidSpec(out, status);
-  out["conditions"] = PrintConditions(status, {});
+  out["conditions"] = PrintConditions(status, spelling);
   return out;
 }
 
-job::JobStatus ParseJobStatus(const Document* status, std::string_view counters) {
+job::JobStatus ParseJobStatus(const Document* status, std::string_view counters,
+                              const ConditionSpelling& spelling) {
   job::JobStatus out;
   if (status == nullptr) return out;
   out.observed_generation = IntAt(*status, {"observedGeneration"}).value_or(0);
@@ -188,17 +224,11 @@ job::JobStatus ParseJobStatus(const Document* status, std::string_view counters)
   out.completion_time = TimeAt(*status, {"completionTime"});
   out.last_reconcile_time = TimeAt(*status, {"lastReconcileTime"});
   if (const Object* roles = ObjectAt(*status, {counters})) {
-    for (const auto& member : *roles) {
-      job::RoleStatus& role = out.roles[std::string(Key(member))];
-      role.active = CountAt(member.value(), {"active"});
-      role.succeeded = CountAt(member.value(), {"succeeded"});
-      role.failed = CountAt(member.value(), {"failed"});
-      role.completed = IndexesAt(member.value(), {"completedIndexes"});
-    }
+    for (const auto& member : *roles) ParseCounters(member.value(), out.roles[std::string(Key(member))]);
   }
   ParseRestarts(*status, out);
   ParseGang(*status, out);
-  ParseConditions(*status, {}, out);
+  ParseConditions(*status, spelling, out);
   return out;
 }
 

@@ -13,10 +13,20 @@
 
 namespace trainyard::ops {
 
+// How a kind spells its conditions.
+struct ConditionSpelling {
+  job::Telling telling = job::Telling::kByState;
+  std::string_view updated = "lastUpdateTime";  // when it was looked at last
+  // Created says that the job was accepted, and stays True beside its current state.
+  bool created_stays = false;
+};
+
 // The member that the counters of roles stand under is the kind's own: "tfReplicaStatuses".
-Document PrintJobStatus(const job::JobStatus& status, std::string_view counters);
+Document PrintJobStatus(const job::JobStatus& status, std::string_view counters,
+                        const ConditionSpelling& spelling);
 // What cannot be read is left out: somebody else wrote it.
-job::JobStatus ParseJobStatus(const Document* status, std::string_view counters);
+job::JobStatus ParseJobStatus(const Document* status, std::string_view counters,
+                              const ConditionSpelling& spelling);
 
 // ---- parts, for kinds that put them together otherwise
 
@@ -25,13 +35,9 @@ void AddTime(Object& object, std::string_view key, const std::optional<absl::Tim
 int CountAt(const Document& document, Path path);  // 0 if there is none, or a negative one
 // The same; never so large that counting on would not fit.
 std::int64_t LongAt(const Document& document, Path path);
+std::optional<int> SizeAt(const Document& document, Path path);
 job::IndexSet IndexesAt(const Document& document, Path path);  // empty if there are none
 
-// How a kind spells its conditions.
-struct ConditionSpelling {
-  job::Telling telling = job::Telling::kByState;
-  std::string_view updated = "lastUpdateTime";  // when it was looked at last
-};
 Array PrintConditions(const job::JobStatus& status, const ConditionSpelling& spelling);
 void ParseConditions(const Document& document, const ConditionSpelling& spelling, job::JobStatus& status);
 // The spec that a job goes on under while an edit is not valid, which the condition SpecInvalid reports.

@@ -1,24 +1,21 @@
-// TFJob, kubeflow.org/v1alpha2, translated into the job model and back.
+// TFJob, kubeflow.org/v1 and v1alpha2, translated into the job model and back.
 #pragma once
 
-#include "reconcile/kind.h"
+#include "operator/kubeflow.h"
 
 namespace trainyard::ops {
 
-class TfJobKind final : public reconcile::Kind {
+class TfJobKind final : public KubeflowKind {
  public:
-  const kube::Resource& resource() const override;
-  const std::vector<std::string>& names() const override;
-  bool IsMain(std::string_view container) const override;
-  job::Telling telling() const override { return job::Telling::kByState; }
-  std::string_view label_selector() const override;
-  std::vector<std::string> place_labels() const override;
-  std::optional<reconcile::Place> FindPlace(const kube::ObjectMeta& meta) const override;
-  Object LabelsOf(const kube::ObjectMeta& job) const override;
-  Object LabelsOf(const kube::ObjectMeta& job, const reconcile::Place& place) const override;
-  absl::StatusOr<reconcile::CompactJob> Decode(std::string json) const override;
-  Document PrintStatus(const job::JobStatus& status) const override;
+  TfJobKind();
+  bool Serves(std::string_view api_version) const override;
   std::unique_ptr<reconcile::ObjectMaker> NewMaker(const reconcile::CompactJob& job) const override;
+  const Dialect& DialectOf(const Document& job) const override;
+  const Dialect& FindDialect(std::string_view version) const override;
+
+ private:
+  ParsedSpec ParseSpec(const Dialect& dialect, const kube::ObjectKey& job,
+                       const Document* spec) const override;
 };
 
 }  // namespace trainyard::ops

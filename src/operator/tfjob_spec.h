@@ -1,32 +1,19 @@
-// The spec of a TFJob, read and judged.
+// The spec of a TFJob of either version, read and judged.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/document.h"
-#include "job/job_spec.h"
 #include "kube/resource.h"
+#include "operator/kubeflow_spec.h"
 
 namespace trainyard::ops {
 
-inline constexpr std::string_view kTensorflow = "tensorflow";  // the container that does the work
-inline constexpr std::string_view kTfPortName = "tfjob-port";
-inline constexpr std::int32_t kTfPort = 2222;
+// v1alpha2 and v1.
+const Dialect& TfDialect(std::string_view version);
+// Whose rules the job follows, whichever version it is read in: the API server notes in spec.dialect which
+// version it was created through. A manifest that no server has seen follows its own; a job that was stored
+// before there was a v1 follows v1alpha2.
+const Dialect& TfDialectOf(const Document& job);
 
-struct TfJobSpec {
-  job::JobSpec spec;
-  std::string invalid;  // the first thing that is wrong, with the field's path; empty: nothing
-};
-
-// Total: any document has a result. The names of the job's pods are made of its own name and its namespace.
-TfJobSpec ParseTfJobSpec(const kube::ObjectKey& job, const Document* spec);
-
-// The member of spec.tfReplicaSpecs that holds the role, in whatever letter case; null: none.
-const Document* FindReplicaSpec(const Document& spec, std::string_view role);
-// Of the container `tensorflow` of a replica spec.
-std::int32_t FindTfPort(const Document& replica_spec);
+ParsedSpec ParseTfJobSpec(const Dialect& dialect, const kube::ObjectKey& job, const Document* spec);
 
 }  // namespace trainyard::ops

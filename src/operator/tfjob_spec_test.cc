@@ -10,9 +10,10 @@ namespace {
 
 using testing::StartsWith;
 
-TfJobSpec Parse(std::string_view yaml, std::string_view name = "mnist") {
+ParsedSpec Parse(std::string_view yaml, std::string_view name = "mnist",
+                 std::string_view version = "v1alpha2") {
   const Document spec = Yaml(yaml);
-  return ParseTfJobSpec({"team", std::string(name)}, &spec);
+  return ParseTfJobSpec(TfDialect(version), {"team", std::string(name)}, &spec);
 }
 
 constexpr std::string_view kTfTemplate = "{template: {spec: {containers: [{name: tensorflow, image: x}]}}}";
@@ -27,7 +28,7 @@ std::string Spec(std::string_view roles, std::string_view more = "") {
 }
 
 TEST(TfJobSpec, HasTheDefaultsOfTheKind) {
-  const TfJobSpec spec = Parse(Spec(RoleSpec("Worker")));
+  const ParsedSpec spec = Parse(Spec(RoleSpec("Worker")));
   ASSERT_EQ(spec.invalid, "");
   ASSERT_EQ(spec.spec.roles.size(), 1U);
   EXPECT_EQ(spec.spec.roles[0].replicas, 1);
@@ -37,8 +38,8 @@ TEST(TfJobSpec, HasTheDefaultsOfTheKind) {
 }
 
 TEST(TfJobSpec, ReadsTypesInAnyLetterCaseAndUnderTheirOldNames) {
-  const TfJobSpec spec = Parse(Spec(RoleSpec("pS") + ", " + RoleSpec("WORKER") + ", " + RoleSpec("master") +
-                                    ", " + RoleSpec("evaluator")));
+  const ParsedSpec spec = Parse(Spec(RoleSpec("pS") + ", " + RoleSpec("WORKER") + ", " + RoleSpec("master") +
+                                     ", " + RoleSpec("evaluator")));
   ASSERT_EQ(spec.invalid, "");
   std::vector<std::string> names;
   for (const job::RoleSpec& role : spec.spec.roles) names.push_back(role.name + "/" + role.slug);
@@ -47,7 +48,7 @@ TEST(TfJobSpec, ReadsTypesInAnyLetterCaseAndUnderTheirOldNames) {
 
 TEST(TfJobSpec, LetsTheChiefDecideOrWorkerZeroOrAllWorkers) {
   using enum job::EndPolicy;
-  const auto ends = [](const TfJobSpec& spec) {
+  const auto ends = [](const ParsedSpec& spec) {
     std::vector<job::EndPolicy> out;
     for (const job::RoleSpec& role : spec.spec.roles) out.push_back(role.complete);
     return out;
@@ -63,7 +64,7 @@ TEST(TfJobSpec, LetsTheChiefDecideOrWorkerZeroOrAllWorkers) {
 }
 
 TEST(TfJobSpec, ReadsEveryPolicy) {
-  const TfJobSpec spec =
+  const ParsedSpec spec =
       Parse(Spec(RoleSpec("Worker", "restartPolicy: ExitCode, replicas: 3"),
                  "cleanPodPolicy: None, ttlSecondsAfterFinished: 0, activeDeadlineSeconds: 60, "
                  "backoffLimit: 5, suspend: true"));
@@ -160,7 +161,8 @@ TEST(TfJobSpec, NamesTheFieldThatIsWrong) {
 
 TEST(TfPort, IsThatOfTheNamedPortOrTheDefault) {
   const auto port = [](std::string_view ports) {
-    return FindTfPort(
+    return FindPort(
+        TfDialect("v1alpha2"),
         Yaml("{template: {spec: {containers: [{name: other, ports: [{name: tfjob-port, containerPort: 1}]}, "
              "{name: tensorflow, ports: " +
              std::string(ports) + "}]}}}"));
@@ -190,6 +192,101 @@ TEST(ParseTfJobSpec, RefusesPodsThatTogetherAreTooLargeAndShowsTheSum) {
   };
   EXPECT_EQ(workers(1'000), "");
   EXPECT_THAT(workers(10'000), StartsWith("spec.tfReplicaSpecs.Worker.replicas: 10000 pods of 195"));
+}
+
+ParsedSpec ParseV1(std::string_view yaml, std::string_view name = "mnist") { return Parse(yaml, name, "v1"); }
+
+TEST(TfJobV1Spec, HasTheDefaultsOfTheOriginal) {
+  const ParsedSpec spec = ParseV1(Spec(RoleSpec("Worker")));
+  ASSERT_EQ(spec.invalid, "");
+  EXPECT_EQ(spec.spec.version, "v1");
+  EXPECT_FALSE(spec.spec.names_with_uid);
+  EXPECT_EQ(spec.spec.roles[0].restart.policy, job::RestartPolicy::kNever);
+  EXPECT_EQ(spec.spec.clean, job::CleanPolicy::kNone);
+  EXPECT_EQ(spec.spec.gang_min_available, std::nullopt);
+}
+
+TEST(TfJobV1Spec, KeepsMasterAndEvaluatorUnderTheirOwnNames) {
+  const ParsedSpec spec =
+      ParseV1(Spec(RoleSpec("master") + ", " + RoleSpec("Worker") + ", " + RoleSpec("Evaluator")));
+  ASSERT_EQ(spec.invalid, "");
+  std::vector<std::string> names;
+  for (const job::RoleSpec& role : spec.spec.roles) names.push_back(role.name + "/" + role.slug);
+  EXPECT_THAT(names, testing::ElementsAre("Master/master", "Worker/worker", "Evaluator/evaluator"));
+  EXPECT_EQ(spec.spec.roles[0].complete, job::EndPolicy::kAll);
+  EXPECT_EQ(spec.spec.roles[1].complete, job::EndPolicy::kNone);
+}
+
+TEST(TfJobV1Spec, ReadsTheRunPolicy) {
+  const ParsedSpec spec = ParseV1(Spec(RoleSpec("Worker", "replicas: 3"),
+                                       "runPolicy: {cleanPodPolicy: All, ttlSecondsAfterFinished: 7, "
+                                       "activeDeadlineSeconds: 60, backoffLimit: 5, "
+                                       "suspend: true, managedBy: kubeflow.org/training-operator, "
+                                       "schedulingPolicy: {minAvailable: 2, queue: q}}"));
+  ASSERT_EQ(spec.invalid, "");
+  EXPECT_EQ(spec.spec.clean, job::CleanPolicy::kAll);
+  EXPECT_EQ(spec.spec.ttl, absl::Seconds(7));
+  EXPECT_EQ(spec.spec.deadline, absl::Minutes(1));
+  EXPECT_EQ(spec.spec.restart_limit, 5);
+  EXPECT_TRUE(spec.spec.suspend);
+  EXPECT_EQ(spec.spec.gang_min_available, 2);
+}
+
+TEST(TfJobV1Spec, LetsDynamicWorkersFailAlone) {
+  const ParsedSpec spec =
+      ParseV1(Spec(RoleSpec("Worker", "replicas: 3") + ", " + RoleSpec("PS"), "enableDynamicWorker: true"));
+  ASSERT_EQ(spec.invalid, "");
+  EXPECT_EQ(spec.spec.roles[0].fail, job::EndPolicy::kNone);
+  EXPECT_EQ(spec.spec.roles[1].fail, job::EndPolicy::kAny);
+}
+
+TEST(TfJobV1Spec, NamesTheFieldThatIsWrong) {
+  struct Row {
+    std::string spec;
+    std::string_view problem;
+  };
+  const Row rows[] = {
+      {Spec(RoleSpec("Worker"), "cleanPodPolicy: All"),
+       "spec.cleanPodPolicy: the job follows v1, which has it in spec.runPolicy"},
+      {Spec(RoleSpec("Worker"), "suspend: true"), "spec.suspend: the job follows v1"},
+      {Spec(RoleSpec("Worker"), "runPolicy: 5"), "spec.runPolicy: must be an object"},
+      {Spec(RoleSpec("Worker"), "runPolicy: {cleanPodPolicy: Al}"),
+       "spec.runPolicy.cleanPodPolicy: must be one of None, Running, All"},
+      {Spec(RoleSpec("Worker"), "runPolicy: {backoffLimit: -1}"), "spec.runPolicy.backoffLimit: must be"},
+      {Spec(RoleSpec("Worker"), "runPolicy: {managedBy: kueue.x-k8s.io/multikueue}"),
+       "spec.runPolicy.managedBy: must be kubeflow.org/training-operator"},
+      {Spec(RoleSpec("Worker"), "runPolicy: {schedulingPolicy: {minAvailable: 0}}"),
+       "spec.runPolicy.schedulingPolicy.minAvailable: must be a whole number from 1"},
+      {Spec(RoleSpec("Chief") + ", " + RoleSpec("Master")),
+       "spec.tfReplicaSpecs.Master: is the same as Chief"},
+      {Spec(RoleSpec("Eval")),
+       "spec.tfReplicaSpecs.Eval: is unknown: there are Chief, Master, Worker, PS and"},
+  };
+  for (const Row& row : rows) {
+    EXPECT_THAT(ParseV1(row.spec).invalid, StartsWith(std::string(row.problem))) << row.spec;
+  }
+  EXPECT_THAT(Parse(Spec(RoleSpec("Worker"), "runPolicy: {suspend: true}")).invalid,
+              StartsWith("spec.runPolicy: the job follows v1alpha2"));
+  EXPECT_THAT(Parse(Spec(RoleSpec("Worker"), "enableDynamicWorker: true")).invalid,
+              StartsWith("spec.enableDynamicWorker: the job follows v1alpha2"));
+}
+
+TEST(TfDialectOf, IsTheOneThatTheJobWasCreatedThrough) {
+  struct Row {
+    std::string_view job;
+    std::string_view version;
+  };
+  const Row rows[] = {
+      {"{apiVersion: kubeflow.org/v1, spec: {dialect: v1alpha2}, metadata: {resourceVersion: '7'}}",
+       "v1alpha2"},
+      {"{apiVersion: kubeflow.org/v1alpha2, spec: {dialect: v1}, metadata: {resourceVersion: '7'}}", "v1"},
+      // A manifest follows its own, and what was stored before there was a v1 follows v1alpha2.
+      {"{apiVersion: kubeflow.org/v1, spec: {}}", "v1"},
+      {"{apiVersion: kubeflow.org/v1alpha2, spec: {}}", "v1alpha2"},
+      {"{apiVersion: kubeflow.org/v1, spec: {}, metadata: {resourceVersion: '7'}}", "v1alpha2"},
+      {"{spec: {}, metadata: {resourceVersion: '7'}}", "v1alpha2"},
+  };
+  for (const Row& row : rows) EXPECT_EQ(TfDialectOf(Yaml(row.job)).version, row.version) << row.job;
 }
 
 }  // namespace

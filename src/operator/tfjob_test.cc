@@ -148,7 +148,7 @@ TEST(DecodeJob, KeepsTheLastValidSpecOfAJobWhoseEditIsNotValid) {
   status.spec_problem = job::SpecProblem{.message = edited.edit_problem,
                                          .since = absl::FromUnixSeconds(1'700'000'000),
                                          .last_valid = edited.spec_text};
-  object["status"] = kind.PrintStatus(status);
+  object["status"] = kind.PrintStatus(edited, status);
   const auto unknown = [](const kube::ObjectKey&) { return std::shared_ptr<const reconcile::CompactJob>(); };
   const reconcile::CompactJob restarted = reconcile::DecodeJob(kind, PrintJson(object), unknown).value();
   EXPECT_EQ(restarted.spec, known->spec);
@@ -191,7 +191,7 @@ TEST(TfJob, ReadsAStatusAsItWroteIt) {
   status.Set(job::State::kRunning, true, "TFJobRunning", "all run", then);
   status.Set(job::State::kRestarting, false, "TFJobRestarting", "it was so", then);
   Object job = TfJob({{"Worker", TfRole(1)}});
-  job["status"] = TfJobKind().PrintStatus(status);
+  job["status"] = TfJobKind().PrintStatus(Decoded(job), status);
   EXPECT_EQ(Decoded(job).status, status) << PrintJson(job["status"]);
   EXPECT_EQ(StringAt(job["status"], {"ready"}), "2/4");
   EXPECT_EQ(IntAt(job["status"], {"restartCount"}), 5);
@@ -208,6 +208,112 @@ TEST(TfJob, KnowsItsObjectsByTheLabelsOfTheOriginal) {
   EXPECT_EQ(place(R"({"tf_job_name":"mnist","tf-replica-type":"worker","tf-replica-index":"two"})"),
             std::nullopt);
   EXPECT_EQ(place(R"({"tf_job_name":"mnist"})"), std::nullopt);
+}
+
+// ---- v1
+
+Object TfJobV1(Object roles, Object more = {}) {
+  Object job = TfJob(std::move(roles));
+  job["apiVersion"] = "kubeflow.org/v1";
+  Object& spec = job["spec"].as_object();
+  spec["dialect"] = "v1";
+  for (const auto& member : more) spec[member.key()] = member.value();
+  return job;
+}
+
+TEST(TfJobV1, TellsTheContainerThatWorksWhereTheOthersAre) {
+  Object worker = TfRole(2);
+  worker["template"] =
+      Yaml("{spec: {containers: [{name: sidecar, image: s}, {name: tensorflow, image: tf}]}}");
+  const CompactJob job =
+      Decoded(TfJobV1({{"Worker", std::move(worker)}, {"PS", TfRole(1)}, {"Evaluator", TfRole(1)}}));
+  const Document pod = Pod(job, "worker", 1);
+  EXPECT_EQ(EnvOf(ContainerOf(pod, 0), "TF_CONFIG"), "(none)");
+  EXPECT_EQ(EnvOf(ContainerOf(pod, 1), "TF_CONFIG"),
+            R"({"cluster":{"worker":["mnist-worker-0.team.svc:2222","mnist-worker-1.team.svc:2222"],)"
+            R"("ps":["mnist-ps-0.team.svc:2222"],"evaluator":["mnist-evaluator-0.team.svc:2222"]},)"
+            R"("task":{"type":"worker","index":1},"environment":"cloud"})");
+}
+
+TEST(TfJobV1, TellsAJobOfOnePodNothing) {
+  EXPECT_EQ(EnvOf(ContainerOf(Pod(Decoded(TfJobV1({{"Worker", TfRole(1)}})), "worker", 0)), "TF_CONFIG"),
+            "(none)");
+}
+
+TEST(TfJobV1, TellsDynamicWorkersOfThemselvesAndTheParameterServers) {
+  const CompactJob job =
+      Decoded(TfJobV1({{"Worker", TfRole(2)}, {"PS", TfRole(2)}}, {{"enableDynamicWorker", true}}));
+  EXPECT_EQ(
+      EnvOf(ContainerOf(Pod(job, "worker", 1)), "TF_CONFIG"),
+      R"({"cluster":{"worker":{"1":"mnist-worker-1.team.svc:2222"},)"
+      R"("ps":["mnist-ps-0.team.svc:2222","mnist-ps-1.team.svc:2222"]},"task":{"type":"worker","index":1}})");
+  EXPECT_EQ(EnvOf(ContainerOf(Pod(job, "ps", 1)), "TF_CONFIG"),
+            R"({"cluster":{"worker":{},"ps":["mnist-ps-1.team.svc:2222"]},"task":{"type":"ps","index":1}})");
+}
+
+TEST(TfJobV1, NamesAndLabelsPodsAsTheOriginal) {
+  const CompactJob job = Decoded(TfJobV1({{"Worker", TfRole(2)}, {"PS", TfRole(1)}}));
+  const Document pod = Pod(job, "worker", 0);
+  EXPECT_EQ(StringAt(pod, {"metadata", "name"}), "mnist-worker-0");
+  EXPECT_EQ(StringAt(ArrayAt(pod, {"metadata", "ownerReferences"})->front(), {"apiVersion"}),
+            "kubeflow.org/v1");
+  const Document& labels = *Find(pod, {"metadata", "labels"});
+  for (const auto& [label, value] :
+       std::vector<std::pair<std::string_view, std::string_view>>{{"job-name", "mnist"},
+                                                                  {"operator-name", "tfjob-controller"},
+                                                                  {"replica-type", "worker"},
+                                                                  {"replica-index", "0"},
+                                                                  {"job-role", "master"}}) {
+    EXPECT_EQ(StringAt(labels, {"training.kubeflow.org/" + std::string(label)}), value) << label;
+  }
+  EXPECT_EQ(StringAt(Pod(job, "worker", 1), {"metadata", "labels", "training.kubeflow.org/job-role"}), "");
+  EXPECT_EQ(TfJobKind().FindPlace(*kube::ParseObjectMeta(PrintJson(pod))),
+            (reconcile::Place{.job = "mnist", .role = "worker", .index = 0}));
+}
+
+TEST(TfJobV1, WritesItsStatusForReadersOfBothVersions) {
+  const absl::Time then = absl::FromUnixSeconds(1'700'000'000);
+  job::JobStatus status;
+  status.start_time = then;
+  status.roles["Worker"] = {.active = 2, .given_up = job::IndexSet::Parse("1").value(), .size = 3};
+  status.Set(job::State::kCreated, true, "TFJobCreated", "all exist", then);
+  status.Set(job::State::kRunning, true, "TFJobRunning", "all run", then);
+  Object object = TfJobV1({{"Worker", TfRole(3)}});
+  object["status"] = TfJobKind().PrintStatus(Decoded(object), status);
+  const Document& printed = object["status"];
+  EXPECT_EQ(IntAt(printed, {"replicaStatuses", "Worker", "active"}), 2);
+  EXPECT_EQ(*Find(printed, {"replicaStatuses"}), *Find(printed, {"tfReplicaStatuses"}));
+  EXPECT_EQ(StringAt(printed, {"replicaStatuses", "Worker", "selector"}),
+            "training.kubeflow.org/job-name=mnist,training.kubeflow.org/operator-name=tfjob-controller,"
+            "training.kubeflow.org/replica-type=worker");
+  const Array& conditions = *ArrayAt(printed, {"conditions"});
+  ASSERT_EQ(conditions.size(), 2U);
+  EXPECT_EQ(StringAt(conditions[0], {"type"}), "Created");
+  EXPECT_EQ(StringAt(conditions[0], {"status"}), "True") << "it was accepted, and stays so";
+  EXPECT_EQ(StringAt(conditions[1], {"type"}), "Running");
+  EXPECT_EQ(Decoded(object).status, status) << "and Running is the current state";
+}
+
+TEST(TfJobV1, ReadsEveryStatusAsItWroteIt) {
+  const absl::Time then = absl::FromUnixSeconds(1'700'000'000);
+  std::vector<job::JobStatus> statuses(5);
+  statuses[0].Set(job::State::kCreated, false, "TFJobCreating", "0 of 2 pods exist", then);
+  statuses[1].Set(job::State::kCreated, false, "FailedCreate", "no quota", then);
+  statuses[2].Set(job::State::kCreated, true, "TFJobCreated", "all exist", then);
+  statuses[3] = statuses[2];
+  statuses[3].Set(job::State::kSuspended, true, "TFJobSuspended", "it rests", then);
+  statuses[4] = statuses[3];
+  statuses[4].Set(job::State::kSuspended, false, "TFJobResumed", "it goes on", then);
+  statuses[4].Set(job::State::kCreated, false, "TFJobCreating", "0 of 2 pods exist", then);
+  for (const job::JobStatus& status : statuses) {
+    Object object = TfJobV1({{"Worker", TfRole(2)}});
+    object["status"] = TfJobKind().PrintStatus(Decoded(object), status);
+    EXPECT_EQ(Decoded(object).status, status) << PrintJson(object["status"]);
+    for (const Document& condition : *ArrayAt(object["status"], {"conditions"})) {
+      if (StringAt(condition, {"type"}) != "Created") continue;
+      EXPECT_EQ(StringAt(condition, {"status"}), "True") << PrintJson(object["status"]);
+    }
+  }
 }
 
 }  // namespace

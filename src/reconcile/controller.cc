@@ -272,7 +272,7 @@ absl::Status Controller::Store(const CompactJob& job, job::JobStatus status, abs
                                           {"namespace", key.ns},
                                           {"uid", job.meta.uid},
                                           {"resourceVersion", stored.version}}},
-                      {"status", kind_.PrintStatus(status)}};
+                      {"status", kind_.PrintStatus(job, status)}};
   TY_ASSIGN_OR_RETURN(
       std::string answer,
       api_.Do(kube::ForMetadata(kube::UpdateOperation(kind_.resource(), key, PrintJson(object), "status"))));

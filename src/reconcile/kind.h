@@ -63,12 +63,14 @@ class Kind {
   virtual ~Kind() = default;
 
   virtual const kube::Resource& resource() const = 0;
+  // Whether objects of that apiVersion are its own: there may be versions beside the one that it watches.
+  virtual bool Serves(std::string_view api_version) const { return api_version == resource().ApiVersion(); }
   // As users name it on the command line: "tfjob", "tfjobs", "tfj".
   virtual const std::vector<std::string>& names() const = 0;
   // Whether the container of that name does the work of a pod.
   virtual bool IsMain(std::string_view container) const = 0;
-  // Whether there is an object for each job that tells its members of each other.
-  virtual bool has_members() const { return false; }
+  // Whether the autoscaler may change the sizes of its jobs.
+  virtual bool is_elastic() const { return false; }
   // The states that its jobs have, and what it calls them.
   virtual job::Telling telling() const = 0;
   // That pods and services of all jobs of the kind carry.
@@ -83,7 +85,7 @@ class Kind {
 
   // Reads any object of the kind, however bad its spec is. InvalidArgument: it has no metadata.
   virtual absl::StatusOr<CompactJob> Decode(std::string json) const = 0;
-  virtual Document PrintStatus(const job::JobStatus& status) const = 0;
+  virtual Document PrintStatus(const CompactJob& job, const job::JobStatus& status) const = 0;
   // The job's spec is valid and its text is there.
   virtual std::unique_ptr<ObjectMaker> NewMaker(const CompactJob& job) const = 0;
 };

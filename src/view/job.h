@@ -17,8 +17,9 @@
 
 namespace trainyard::view {
 
-enum class Kind : std::uint8_t { kTfJob, kAiTrainingJob, kElastic, kTask };
-inline constexpr Kind kKinds[] = {Kind::kTfJob, Kind::kAiTrainingJob, Kind::kElastic, Kind::kTask};
+enum class Kind : std::uint8_t { kTfJob, kPyTorchJob, kAiTrainingJob, kElastic, kTask };
+inline constexpr Kind kKinds[] = {Kind::kTfJob, Kind::kPyTorchJob, Kind::kAiTrainingJob, Kind::kElastic,
+                                  Kind::kTask};
 
 // What a kind is called and where it is kept.
 struct KindFacts {
@@ -27,6 +28,7 @@ struct KindFacts {
   std::vector<std::string_view> others;  // "tfjobs", "tfj"
   std::string_view history;              // in the name of its history (kube/pod_history.h)
   kube::Resource resource;               // of the object that is the job
+  std::string_view roles = "";           // the member of its spec that holds its roles
   std::string_view object_selector;      // labels of those objects, where others of the resource are none
   std::string_view object_suffix;        // behind the job's name in that object's
   std::string_view job_label;            // of pods: whose they are

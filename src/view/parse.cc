@@ -61,9 +61,12 @@ void ParseCustom(Job& job) {
         TakeCondition(condition, job);
       }
     }
-    // A TFJob is in no state until all its pods exist; its only condition says why they do not.
-    if (job.state.empty() && !conditions->empty()) {
-      TakeCondition(conditions->front(), job);
+    // A TFJob is in no state until all its pods exist; its condition Created says why they do not.
+    for (const Document& condition : *conditions) {
+      const bool creating =
+          StringAt(condition, {"type"}) == "Created" && !StringAt(condition, {"reason"}).ends_with("Created");
+      if (!creating || (!job.state.empty() && job.state != "Created")) continue;
+      TakeCondition(condition, job);
       job.state = "Creating";
     }
   }
@@ -77,16 +80,14 @@ void ParseCustom(Job& job) {
                                                   "Timeout",   "Preempted", "NodeFail"};
   job.over = ends.contains(job.state);
   job.succeeded = job.state.starts_with("Succe");
-  for (const std::string_view roles : {"tfReplicaSpecs", "replicaSpecs"}) {
-    const Object* const specs = ObjectAt(job.object, {"spec", roles});
-    if (specs == nullptr) continue;
-    for (const auto& role : *specs) {
-      const Array* const containers = ArrayAt(role.value(), {"template", "spec", "containers"});
-      std::string text = StrCat(IntAt(role.value(), {"replicas"}).value_or(1), " pods");
-      if (containers != nullptr && !containers->empty())
-        StrAppend(text, " of ", StringAt(containers->front(), {"image"}));
-      job.spec.emplace_back(Key(role), std::move(text));
-    }
+  const Object* const specs = ObjectAt(job.object, {"spec", FactsOf(job.kind).roles});
+  if (specs == nullptr) return;
+  for (const auto& role : *specs) {
+    const Array* const containers = ArrayAt(role.value(), {"template", "spec", "containers"});
+    std::string text = StrCat(IntAt(role.value(), {"replicas"}).value_or(1), " pods");
+    if (containers != nullptr && !containers->empty())
+      StrAppend(text, " of ", StringAt(containers->front(), {"image"}));
+    job.spec.emplace_back(Key(role), std::move(text));
   }
 }
 
@@ -262,6 +263,7 @@ Job ParseJob(Kind kind, Document object) {
           .object = std::move(object)};
   switch (kind) {
     case Kind::kTfJob:
+    case Kind::kPyTorchJob:
     case Kind::kAiTrainingJob:
     case Kind::kElastic:
       ParseCustom(job);

@@ -118,7 +118,7 @@ class Autoscaler(AiJobCase):
     def test_shows_what_it_would_do(self):
         done = self.plan()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("no job has a role with edlPolicy Auto\n", done.stdout)
+        self.assertIn("no job has a role that the autoscaler may resize\n", done.stdout)
         self.submit(self.auto("shown", 2, 4))
         self.await_sizes(shown=4)
         done = self.plan()

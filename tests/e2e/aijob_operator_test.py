@@ -49,7 +49,7 @@ class CommandLine(AiOperatorCase):
         self.await_phase("original", "Succeed")
         eventually(operator.leads, "it to lead")
         self.assertEqual(self.cluster.get("leases", "-n", self.namespace)["items"][0]["metadata"]["name"], "trainyard-operator")
-        self.assertIn("trainyard: watching tfjobs and aitrainingjobs at https://%s\n" % at, operator.output())
+        self.assertIn("trainyard: watching tfjobs, pytorchjobs and aitrainingjobs at https://%s\n" % at, operator.output())
         self.assertIn("controller=AITrainingJob key=%s/original" % self.namespace, operator.output())
 
     def test_takes_an_address_without_tls(self):

@@ -39,7 +39,7 @@ import processes
 PATIENCE = 300  # seconds for one command
 COMMENT = re.compile(r'<!-- run(?P<file> file)?(?: "(?P<selector>[^"]*)")?: (?P<verb>\w+):?(?P<rest>.*?)-->', re.S)
 UNITS = ("B", "KiB", "MiB", "GiB")
-OUR_KINDS = ("TFJob", "AITrainingJob")
+OUR_KINDS = ("TFJob", "PyTorchJob", "AITrainingJob")
 
 
 class Stuck(Exception):

@@ -20,9 +20,15 @@ FOREVER = "exec sleep 1000"  # dies at SIGTERM
 SPEC_INVALID = "SpecInvalid"  # the condition that is not a state
 
 
+def states(job):
+    """The conditions that hold. Beside another, Created only says that a job of v1 was accepted."""
+    held = [c for c in job.get("status", {}).get("conditions", []) if c["status"] == "True" and c["type"] != SPEC_INVALID] if job else []
+    return [c for c in held if c["type"] != "Created"] or held
+
+
 def current(job):
     """The condition that holds, or None."""
-    held = [c for c in job.get("status", {}).get("conditions", []) if c["status"] == "True" and c["type"] != SPEC_INVALID] if job else []
+    held = states(job)
     return held[0] if held else None
 
 
@@ -349,7 +355,7 @@ def broken_in_job(case, history):
     for job in history:
         status = job["status"]
         conditions = status.get("conditions", [])
-        held = [c["type"] for c in conditions if c["status"] == "True" and c["type"] != SPEC_INVALID]
+        held = [c["type"] for c in states(job)]
         if len(held) > 1:
             problems.append("is %s at once" % " and ".join(held))
         if len({c["type"] for c in conditions}) < len(conditions):

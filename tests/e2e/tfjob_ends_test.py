@@ -53,7 +53,7 @@ class Suspended(JobCase):
         self.patch("pauses", {"suspend": True})
         self.await_state("pauses", "Suspended")
         eventually(lambda: self.pods_of("pauses") == {} and self.services_of("pauses") == {}, "its pods and services to go")
-        eventually(lambda: self.message("pauses") == "the job has no pods until spec.suspend is false", "the message to say so")
+        eventually(lambda: self.message("pauses") == "the job has no pods until suspend is false", "the message to say so")
         status = self.job("pauses")["status"]
         self.assertEqual((status["ready"], {r["active"] for r in status["tfReplicaStatuses"].values()}), ("0/3", {0}))
         self.assertEqual((status["restartCount"], status["tfReplicaStatuses"]["Worker"]["failed"]), (0, 0))

@@ -97,7 +97,7 @@ class OperatorCase(JobCase):
     @classmethod
     def prepare(cls):
         cls.cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
-        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s", "crd/tfjobs.kubeflow.org",
+        cls.cluster.kubectl("wait", "--for=condition=Established", "--timeout=300s", "crd/tfjobs.kubeflow.org", "crd/pytorchjobs.kubeflow.org",
                             "crd/aitrainingjobs.elasticdeeplearning.ai")
 
     def operator(self, *flags):

@@ -87,11 +87,11 @@ class Files(PlanCase, unittest.TestCase):
             self.assertIn(name, done.stderr)
 
     def test_that_hold_no_jobs_fail(self):
-        self.fails(run("plan", "-f", "-", stdin="kind: Pod\n"), 1, "there is no TFJob and no AITrainingJob in it")
-        self.fails(run("plan", "-f", "-", stdin=""), 1, "there is no TFJob and no AITrainingJob in it")
+        self.fails(run("plan", "-f", "-", stdin="kind: Pod\n"), 1, "there is no TFJob, PyTorchJob or AITrainingJob in it")
+        self.fails(run("plan", "-f", "-", stdin=""), 1, "there is no TFJob, PyTorchJob or AITrainingJob in it")
         self.fails(run("plan", "-f", "-", stdin="a: ["), 1, "not valid YAML")
-        self.fails(run("plan", "-f", "-", stdin=json.dumps({**tfjob("x", {}), "apiVersion": "kubeflow.org/v1"})), 1,
-                   "kubeflow.org/v1,", "kubeflow.org/v1alpha2")
+        self.fails(run("plan", "-f", "-", stdin=json.dumps({**tfjob("x", {}), "apiVersion": "kubeflow.org/v2"})), 1,
+                   "kubeflow.org/v2,", "kubeflow.org/v1")
         self.fails(run("plan", "-f", os.path.join(EXAMPLES, "nothing.yaml")), 1, "nothing.yaml", "No such file")
 
     def test_misused_exit_with_2(self):

@@ -71,7 +71,8 @@ void ReadMessage(std::string_view bytes) {
   ps::Inbox inbox;
   const absl::StatusOr<ps::Inbox::Verdict> verdict = inbox.Expect(part, type, value);
   if (!verdict.ok() || *verdict != ps::Inbox::Verdict::kWanted) return;
-  if (ps::Inbox::Copy(part, value).ok()) inbox.Arrived(part);
+  inbox.Arrived(part, ps::Inbox::Copy(part, value).ok());
+  inbox.Release();
   TY_CHECK(ps::BytesOf(value) <= (std::size_t{1} << 20), "no more room is made than the variable can need");
 }
 

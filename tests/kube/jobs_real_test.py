@@ -20,6 +20,7 @@ import aijob_life_test
 import aijob_operator_test
 import aijob_restarts_test
 import cases
+import kubeflow_test
 import tfjob_bad_objects_test
 import tfjob_ends_test
 import tfjob_faults_test
@@ -41,6 +42,8 @@ NOT_HERE = {"test_find_each_other_by_the_addresses_of_tf_config": NO_ENDPOINT,
             "test_find_each_other_by_the_names_that_they_are_told": NO_ENDPOINT,
             "test_with_the_network_of_their_node_still_find_names": NO_ENDPOINT,
             "test_13_names_in_variables_resolve_conditions_are_bounded_and_services_go": NO_ENDPOINT,
+            "test_processes_meet_and_reduce": NO_ENDPOINT,
+            "test_commands_know_the_kind": "there are no kubelets, which have the logs",
             "test_jobs_of_the_embedded_cluster_are_found_by_its_home": "there is no embedded cluster"}
 PROCESS_NODES = None
 _clusters = {}  # by flags; it takes seconds to start one
@@ -75,7 +78,7 @@ def on_a_real_server(case):
 for module in (tfjob_life_test, tfjob_restarts_test, tfjob_faults_test, tfjob_ends_test, tfjob_bad_objects_test,
                tfjob_operator_test, tfjob_outages_test, tfjob_plan_test, aijob_life_test, aijob_restarts_test, aijob_faults_test,
                aijob_ends_test, aijob_bad_objects_test, aijob_elastic_test, aijob_autoscale_test, aijob_operator_test,
-               aijob_defects_test):
+               aijob_defects_test, kubeflow_test):
     for item in list(vars(module).values()):
         if isinstance(item, type) and issubclass(item, JobCase) and item.__module__ == module.__name__ and item not in ELSEWHERE:
             made_class = on_a_real_server(item)

@@ -34,7 +34,7 @@ class RealCluster(RealServer):
         if self.helpers:  # the server alone was killed
             return self
         self.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds"))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/tfjobs.kubeflow.org",
+        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/tfjobs.kubeflow.org", "crd/pytorchjobs.kubeflow.org",
                      "crd/aitrainingjobs.elasticdeeplearning.ai")
         self.helpers.append(self.spawn(self.process_nodes, self.kubeconfig, self.home, self.nodes, self.grace, self.capacity))
         if self.with_operator:

@@ -66,6 +66,12 @@ class Objects {
 // Of a job: the types of all conditions that are true, without anything between them.
 std::string StateOf(const Document& job);
 bool IsEnd(std::string_view state);
+// Whether it is of the kind that has phases.
+bool HasPhase(const Document& job);
+// A policy of the job as a whole, wherever its version has it; null: none.
+const Document* FindPolicy(const Document& job, std::string_view name);
+// A patch of such policies.
+Document PolicyPatch(const Document& job, Object policies);
 bool IsFinished(const Document& job);
 // Of a job: what must never fall, by a name of its own.
 std::map<std::string, std::int64_t> CountersOf(const Document& job);

@@ -33,9 +33,8 @@ int StoredAttempt(const job::JobStatus& status, const reconcile::Place& place) {
 
 // A pod that should have been cleaned up.
 std::string LeftOf(const Document& job, const Objects& pods) {
-  const std::string_view clean = StringAt(job, {"spec", "cleanPodPolicy"});
-  const bool ai = StringAt(job, {"kind"}) == "AITrainingJob";
-  if (clean == "None" && !ai) return "";
+  const std::string_view clean = Text(*FindPolicy(job, "cleanPodPolicy"));
+  if (clean == "None" && !HasPhase(job)) return "";
   for (const Document& pod : pods) {
     if (LabelOf(pod, "trainyard.dev/job-uid") != UidOf(job)) continue;
     const std::string_view phase = StringAt(pod, {"status", "phase"});
@@ -103,8 +102,9 @@ void Promises::CheckPhase(const Document& job, const std::string& state) {
 
 void Promises::CheckLimits(const Document& job) {
   const std::string name = KeyOf(job).name;
-  const auto limit = IntAt(job, {"spec", "backoffLimit"});
-  if (limit && IntAt(job, {"status", "restartCount"}).value_or(0) > *limit)
+  const Document* limit = FindPolicy(job, "backoffLimit");
+  if (limit != nullptr &&
+      IntAt(job, {"status", "restartCount"}).value_or(0) > limit->to_number<std::int64_t>())
     Break(StrCat(name, " has gone beyond its limit"));
   // Of several roles, one may count the restarts of another with its own.
   const Object* roles = ObjectAt(job, {"spec", "replicaSpecs"});

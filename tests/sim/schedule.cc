@@ -82,7 +82,8 @@ class Schedule {
   void Prepare() {
     for (int i = 1; i <= kNodes; ++i) cluster_.MakeNode(NodeName(static_cast<std::uint64_t>(i)));
     const int jobs = 1 + static_cast<int>(Below(3));
-    for (int i = 0; i < jobs; ++i) MakeJob(StrCat("job-", i), *cluster_.kinds()[Below(2)]);
+    for (int i = 0; i < jobs; ++i)
+      MakeJob(StrCat("job-", i), *cluster_.kinds()[Below(cluster_.kinds().size())]);
     rates_ = {.refused = static_cast<int>(Below(4)) * 20,
               .lost = static_cast<int>(Below(4)) * 20,
               .stale = static_cast<int>(Below(4)) * 20,
@@ -92,14 +93,13 @@ class Schedule {
     for (auto& process : processes_) StartProcess(process);
   }
 
-  Object MakeRole(int replicas) {
+  Object MakeRole(int replicas, std::string_view container = "tensorflow") {
     static const std::vector<std::string> policies = {"Always", "OnFailure", "Never", "ExitCode"};
-    return {
-        {"replicas", replicas},
-        {"restartPolicy", OneOf(policies)},
-        {"template",
-         Object{{"spec", Object{{"terminationGracePeriodSeconds", 5},
-                                {"containers", Array{Object{{"name", "tensorflow"}, {"image", "x"}}}}}}}}};
+    return {{"replicas", replicas},
+            {"restartPolicy", OneOf(policies)},
+            {"template",
+             Object{{"spec", Object{{"terminationGracePeriodSeconds", 5},
+                                    {"containers", Array{Object{{"name", container}, {"image", "x"}}}}}}}}};
   }
 
   Object MakeAiRole() {
@@ -136,28 +136,54 @@ class Schedule {
     return spec;
   }
 
-  Object MakeTfSpec() {
+  Object MakePolicies() {
+    static const std::vector<std::string> cleans = {"All", "Running", "None"};
+    Object policies{{"cleanPodPolicy", OneOf(cleans)}};
+    if (Chance(40)) policies["backoffLimit"] = static_cast<int>(Below(5));
+    if (Chance(15)) policies["activeDeadlineSeconds"] = static_cast<int>(30 + Below(600));
+    return policies;
+  }
+
+  Object MakeTfSpec(bool v1) {
     Object roles{{"Worker", MakeRole(1 + static_cast<int>(Below(3)))}};
     if (Chance(30)) roles["Chief"] = MakeRole(1);
     if (Chance(30)) roles["PS"] = MakeRole(1 + static_cast<int>(Below(2)));
-    static const std::vector<std::string> cleans = {"All", "Running", "None"};
-    Object spec{{"tfReplicaSpecs", std::move(roles)}, {"cleanPodPolicy", OneOf(cleans)}};
-    if (Chance(40)) spec["backoffLimit"] = static_cast<int>(Below(5));
-    if (Chance(15)) spec["activeDeadlineSeconds"] = static_cast<int>(30 + Below(600));
+    Object spec = v1 ? Object{{"runPolicy", MakePolicies()}} : MakePolicies();
+    spec["tfReplicaSpecs"] = std::move(roles);
+    if (v1 && Chance(20)) spec["enableDynamicWorker"] = true;
     if (Chance(15)) spec["successPolicy"] = "AllWorkers";
     return spec;
   }
 
+  Object MakePyTorchSpec() {
+    const bool elastic = Chance(40);
+    Object roles;
+    if (elastic || Chance(80)) roles["Worker"] = MakeRole(1 + static_cast<int>(Below(3)), "pytorch");
+    if (roles.empty() || Chance(60)) roles["Master"] = MakeRole(1, "pytorch");
+    Object spec{{"pytorchReplicaSpecs", std::move(roles)}, {"runPolicy", MakePolicies()}};
+    if (elastic) spec["elasticPolicy"] = Object{{"minReplicas", 1}, {"maxReplicas", 1 + Below(4)}};
+    return spec;
+  }
+
   void MakeJob(const std::string& name, const reconcile::Kind& kind) {
-    const bool ai = kind.telling() == job::Telling::kByPhase;
-    const Object job{{"apiVersion", kind.resource().ApiVersion()},
-                     {"kind", kind.resource().kind},
+    kube::Resource resource = kind.resource();
+    Object spec;
+    if (kind.telling() == job::Telling::kByPhase) {
+      spec = MakeAiSpec();
+    } else if (resource.kind == "PyTorchJob") {
+      spec = MakePyTorchSpec();
+    } else {
+      if (Chance(50)) resource.version = "v1alpha2";
+      spec = MakeTfSpec(resource.version == "v1");
+    }
+    const Object job{{"apiVersion", resource.ApiVersion()},
+                     {"kind", resource.kind},
                      {"metadata", Object{{"name", name}}},
-                     {"spec", ai ? MakeAiSpec() : MakeTfSpec()}};
-    const auto made = cluster_.user().Create(kind.resource(), kNamespace, PrintJson(job));
+                     {"spec", std::move(spec)}};
+    const auto made = cluster_.user().Create(resource, kNamespace, PrintJson(job));
     if (!made.ok()) return promises_.Break(StrCat("a job is not taken: ", made.status().ToString()));
     Tell(StrCat("a job is made: ", PrintJson(job)));
-    if (ai) promises_.WasScaled(name);  // the autoscaler may do so at any time
+    if (kind.is_elastic()) promises_.WasScaled(name);  // the autoscaler may do so at any time
   }
 
   // ---- what happens
@@ -289,18 +315,21 @@ class Schedule {
     const auto job = OneJob();
     if (!job) return;
     const std::string name = KeyOf(*job).name;
-    const bool ai = cluster_.KindOf(*job).telling() == job::Telling::kByPhase;
-    Object spec;
-    if (!ai && Chance(50)) {
-      spec["suspend"] = Chance(50);
+    const bool ai = HasPhase(*job);
+    const std::string_view roles = ai                                         ? "replicaSpecs"
+                                   : StringAt(*job, {"kind"}) == "PyTorchJob" ? "pytorchReplicaSpecs"
+                                                                              : "tfReplicaSpecs";
+    const std::string_view role = ai ? "trainer" : "Worker";
+    Document patch;
+    if (!ai && (Chance(50) || Find(*job, {"spec", roles, role}) == nullptr)) {
+      patch = PolicyPatch(*job, Object{{"suspend", Chance(50)}});
       promises_.WasSuspended(name);
     } else {
-      spec[ai ? "replicaSpecs" : "tfReplicaSpecs"] =
-          Object{{ai ? "trainer" : "Worker", Object{{"replicas", 1 + Below(4)}}}};
+      patch = Object{{"spec", Object{{roles, Object{{role, Object{{"replicas", 1 + Below(4)}}}}}}}};
       promises_.WasScaled(name);
     }
-    PatchJob(*job, PrintJson(Object{{"spec", spec}}));
-    Tell(StrCat("a user changes ", name, ": ", PrintJson(spec)));
+    PatchJob(*job, PrintJson(patch));
+    Tell(StrCat("a user changes ", name, ": ", PrintJson(patch)));
   }
   void PatchJob(const Document& job, std::string patch) {
     (void)cluster_.user().Patch(cluster_.KindOf(job).resource(), KeyOf(job), std::move(patch),
@@ -347,9 +376,8 @@ class Schedule {
         kube::EventRecorder::Options{.component = "sim", .instance = "sim"});
     process->surroundings = std::make_unique<reconcile::Surroundings>(
         *process->api, clock, reconcile::Surroundings::Options{.seed = random_.Next()});
-    const reconcile::Kind& elastic = *cluster_.kinds().back();
     process->autoscaler =
-        std::make_unique<ops::Autoscaler>(clock, elastic, *process->surroundings, ops::AutoscalerOptions());
+        std::make_unique<ops::Autoscaler>(clock, *process->surroundings, ops::AutoscalerOptions());
     for (const auto& kind : cluster_.kinds()) {
       process->controllers.push_back(std::make_unique<reconcile::Controller>(
           *process->api, clock, *kind, *process->surroundings, *process->events, *process->metrics,
@@ -358,8 +386,8 @@ class Schedule {
               .find_targets = [autoscaler = process->autoscaler.get()](
                                   const std::string& uid) { return autoscaler->FindTargets(uid); },
               .seed = random_.Next()}));
+      if (kind->is_elastic()) process->autoscaler->Watch(*kind, *process->controllers.back());
     }
-    process->autoscaler->Watch(*process->controllers.back());
     Tell("an operator starts");
   }
 
@@ -409,8 +437,7 @@ class Schedule {
     }
     for (int i = 1; i <= kNodes; ++i) cluster_.MakeNode(NodeName(static_cast<std::uint64_t>(i)));
     for (const Document& job : cluster_.ListJobs()) {
-      if (cluster_.KindOf(job).telling() == job::Telling::kByState)
-        PatchJob(job, R"({"spec":{"suspend":false}})");
+      if (!HasPhase(job)) PatchJob(job, PrintJson(PolicyPatch(job, Object{{"suspend", false}})));
     }
     for (int round = 0; round < kQuietRounds && Kept(); ++round) {
       RunKubelets(100);

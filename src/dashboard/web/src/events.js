@@ -3,7 +3,7 @@ import { ago, jobHref, tick } from './format.js';
 import { html, makeList, put } from './html.js';
 
 const MOST = 500;
-const JOB_KINDS = ['tfjob', 'aitrainingjob', 'elastic', 'task'];
+const JOB_KINDS = ['tfjob', 'pytorchjob', 'aitrainingjob', 'elastic', 'task'];
 
 /** @param {{time: string, count: number, warning: boolean, object: string, reason: string, message: string, namespace?: string}} event */
 export function eventRow(event) {
