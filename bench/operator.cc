@@ -308,7 +308,7 @@ void CostRows(const Settings& settings, std::vector<Row>& rows) {
   if (ready.ok() && !settings.quick) ::sleep(5);  // what this has stirred up settles
   Row idle{.name = StrCat("operator: CPU with ", finished, " finished and ", full.jobs, " quiet jobs"),
            .unit = "% of a core",
-           .most_figure = 1};
+           .most_figure = 0.5};
   Add(rows, std::move(idle),
       ready.ok() ? IdleCpu(*(*large)->process, settings.quick ? absl::Milliseconds(200) : absl::Seconds(60))
                  : ready);
@@ -344,7 +344,7 @@ void OperatorRows(const Settings& settings, std::vector<Row>& rows) {
       {.name =
            StrCat("operator: ", shape.jobs, " jobs x ", shape.workers, " pods, all pods and services made"),
        .unit = "s",
-       .most_figure = 1},
+       .most_figure = 0.8},
       MakeOnEmbedded(settings, shape));
   CostRows(settings, rows);
 }

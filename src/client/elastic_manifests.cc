@@ -42,6 +42,7 @@ Object GroupOf(const ElasticSettings& settings, std::string_view name, int repli
   return {{"replicas", replicas},
           {"restartPolicy", "OnNodeFailWithExitCode"},
           {"restartScope", "Pod"},
+          {"restartDelaySeconds", 1},
           {"completePolicy", master ? "All" : "None"},
           {"template", Object{{"metadata", Object{{"annotations", Object{{"trainyard.dev/fenced", "true"}}}}},
                               {"spec", std::move(spec)}}}};

@@ -103,7 +103,7 @@ TEST_F(ObserverTest, SeesWhatChangesWhileSomebodyLooks) {
 TEST_F(ObserverTest, RestsWhenNobodyHasLookedForAWhile) {
   const auto observer = Start();
   observer->Look();
-  ASSERT_TRUE(Eventually([&] { return server_.CountOpenWatches() == 6; }));
+  ASSERT_TRUE(Eventually([&] { return server_.CountOpenWatches() == 5; }));
   clock_.Advance(Observer::kPatience);
   ASSERT_TRUE(Eventually([&] { return server_.CountOpenWatches() == 0; }));
   const std::size_t requests = server_.Requests().size();

@@ -13,6 +13,7 @@ constexpr absl::Duration kLongestWait = absl::Minutes(5);
 // A pod that has run for so long did not fail because it was made too soon.
 constexpr absl::Duration kLongRun = absl::Minutes(10);
 constexpr absl::Duration kLongRunUntilDisrupted = absl::Seconds(10);
+constexpr absl::Duration kLongRunUntilKilled = absl::Seconds(1);
 
 // What kubelets and controllers call the end of a pod that they bring about.
 constexpr std::array<std::string_view, 8> kDisruptions = {"Evicted",      "Preempted",  "Preempting",
@@ -140,8 +141,10 @@ RestartDecision DecideRestart(const RestartRules& rules, const PodFailure& failu
   RestartDecision decision{.counts = !blameless || (rules.counts_all && !failure.shutdown)};
   // A lost node says nothing of the pod, and containers that cannot be made have been waited for already.
   if (node || failure.cause == FailureCause::kCreation) return decision;
-  const bool ran_long = failure.ran >= (blameless || failure.killed ? kLongRunUntilDisrupted : kLongRun);
-  if (!ran_long) decision.wait = Backoff(rules.first_wait, attempt);
+  const absl::Duration long_run = blameless        ? kLongRunUntilDisrupted
+                                  : failure.killed ? kLongRunUntilKilled
+                                                   : kLongRun;
+  if (failure.ran < long_run) decision.wait = Backoff(rules.first_wait, attempt);
   return decision;
 }
 

@@ -105,13 +105,21 @@ TEST(DecideRestart, DoesNotWaitAfterALongRun) {
 
 TEST(DecideRestart, DoesNotWaitForAProgramThatSomebodyKilledAfterAMoment) {
   PodFailure failure = Exit(137);
-  failure.ran = absl::Seconds(10);
-  EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait, absl::Seconds(4));
+  failure.ran = absl::Seconds(1);
+  EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait, absl::Seconds(40));
   failure.killed = true;
   EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait,
             absl::ZeroDuration());
-  failure.ran = absl::Seconds(1);
-  EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait, absl::Seconds(4));
+  failure.ran = absl::Milliseconds(900);
+  EXPECT_EQ(DecideRestart(AiRestartRules(RestartPolicy::kOnFailure, {}), failure, 3).wait, absl::Seconds(40));
+}
+
+TEST(DecideRestart, WaitsAsTheRulesSay) {
+  RestartRules rules = AiRestartRules(RestartPolicy::kOnFailure, {});
+  rules.first_wait = absl::Seconds(1);
+  EXPECT_EQ(DecideRestart(rules, Exit(1), 1).wait, absl::Seconds(1));
+  EXPECT_EQ(DecideRestart(rules, Exit(1), 4).wait, absl::Seconds(8));
+  EXPECT_EQ(DecideRestart(rules, Exit(1), 100).wait, absl::Minutes(5));
 }
 
 TEST(ClassifyFailure, KnowsAProgramThatSomebodyKilled) {

@@ -46,8 +46,7 @@ RestartRules AiRestartRules(RestartPolicy policy, const ExitCodes& codes) {
                      .without_code = false,
                      .disruptions = true,
                      .creation = true,
-                     .counts_all = true,
-                     .first_wait = absl::Seconds(1)};
+                     .counts_all = true};
   switch (policy) {
     case RestartPolicy::kNever:
       rules.disruptions = false;

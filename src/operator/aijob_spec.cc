@@ -174,6 +174,8 @@ class AiJobReader : private SpecReader {
                                   {"OnNodeFailWithExitCode", RestartPolicy::kOnNodeFailWithExitCode}}}),
         codes_);
     role.gang = Flag(replica, path, "gang").value_or(gang_);
+    if (const auto delay = Number(replica, path, "restartDelaySeconds", kMostSeconds))
+      role.restart.first_wait = absl::Seconds(*delay);
     using job::RestartScope;
     role.scope = OneOf<RestartScope, 3>(
         replica, path, "restartScope",

@@ -20,9 +20,14 @@ bool IsEvents(const kube::Resource& resource) { return resource.plural == kube::
 
 Watches::Watches(kube::Api& api, Clock& clock, Scope scope, Listener listener)
     : api_(api), clock_(clock), scope_(std::move(scope)), listener_(std::move(listener)) {
+  // Several kinds may be objects of one resource: one watch serves them all.
+  std::vector<kube::Resource> watched;
   for (const Kind kind : kKinds) {
     if (!scope_.kinds.empty() && std::ranges::find(scope_.kinds, kind) == scope_.kinds.end()) continue;
-    Begin(FactsOf(kind).resource, std::string(FactsOf(kind).object_selector));
+    const KindFacts& facts = FactsOf(kind);
+    if (std::ranges::find(watched, facts.resource) != watched.end()) continue;
+    watched.push_back(facts.resource);
+    Begin(facts.resource, scope_.kinds.size() == 1 ? std::string(facts.object_selector) : "");
   }
   if (scope_.pods) Begin(kube::Resource::Pods());
   if (listener_.event) Begin(kube::Resource::Events());

@@ -243,7 +243,7 @@ class Life(AiJobCase):
         self.submit(aijob("shown", {"trainer": role(self.behind("shown"))}))
         self.await_phase("shown", "Running")
         header, row = self.kubectl("get", "aitj", "shown").stdout.splitlines()
-        self.assertEqual(header.split(), ["NAME", "PHASE", "READY", "RESTARTS", "AGE"])
+        self.assertEqual(header.split(), ["NAME", "PHASE", "READY", "RESTARTS", "PROGRESS", "AGE"])
         self.assertEqual(row.split()[:4], ["shown", "Running", "1/1", "0"])
         self.assertRegex(row.split()[4], r"^\d+[smh]")
         self.assertIn("its pod runs", self.kubectl("get", "aitj", "shown", "-o", "wide").stdout)
