@@ -139,7 +139,8 @@ absl::StatusOr<std::pair<double, double>> KillWorker(client::Cluster& cluster, m
   std::vector<double> taken;
   std::vector<double> back;
   for (int i = 0; i < 5; ++i) {
-    absl::SleepFor(absl::Milliseconds(500));
+    absl::SleepFor(
+        absl::Milliseconds(1500));  // one that is killed as soon as it begins waits before it is restarted
     const auto processes = FindProcesses(job->name(), "worker");
     if (processes.empty()) return absl::NotFoundError("no worker runs");
     const absl::Time killed = absl::Now();

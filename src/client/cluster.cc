@@ -20,6 +20,8 @@
 namespace trainyard::client {
 namespace {
 
+constexpr absl::Duration kKindPatience = absl::Seconds(5);
+constexpr absl::Duration kBetweenKindLooks = absl::Milliseconds(100);
 constexpr absl::Duration kBetweenClusterPolls = absl::Milliseconds(50);
 
 // The kubeconfig of the embedded cluster of this user, if there is one.
@@ -217,8 +219,24 @@ absl::StatusOr<Document> Cluster::Get(const kube::Resource& resource, std::strin
 }
 
 absl::StatusOr<Document> Cluster::Create(const kube::Resource& resource, const Document& object) {
-  TY_ASSIGN_OR_RETURN(const std::string text, api_->Create(resource, ns(), PrintJson(object)));
-  return ParseJson(text);
+  absl::StatusOr<std::string> made = api_->Create(resource, ns(), PrintJson(object));
+  // A cluster that has just been started may not have its kinds yet.
+  const SteadyTime deadline = Clock::System().Steady() + kKindPatience;
+  while (kube::IsNotFound(made.status()) && !HasKind(resource)) {
+    if (Clock::System().Steady() > deadline) {
+      return absl::FailedPreconditionError(
+          StrCat("the cluster has no ", resource.kind,
+                 "s: `kubectl apply -k deploy/` installs the kind and its operator"));
+    }
+    absl::SleepFor(kBetweenKindLooks);
+    made = api_->Create(resource, ns(), PrintJson(object));
+  }
+  TY_RETURN_IF_ERROR(made.status());
+  return ParseJson(*made);
+}
+
+bool Cluster::HasKind(const kube::Resource& resource) {
+  return !kube::IsNotFound(api_->List(resource, "", {.limit = 1}).status());
 }
 
 absl::Status Cluster::Delete(const kube::Resource& resource, std::string_view name) {

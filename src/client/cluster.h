@@ -51,6 +51,7 @@ class Cluster {
 
   // An object as the server has it; NotFound as it says it.
   absl::StatusOr<Document> Get(const kube::Resource& resource, std::string_view name);
+  // FailedPrecondition: the cluster does not have objects of that kind; the message says how to install them.
   absl::StatusOr<Document> Create(const kube::Resource& resource, const Document& object);
   // Deletes it with all that it owns, and waits until it is gone. Nothing is there: that is fine.
   absl::Status Delete(const kube::Resource& resource, std::string_view name);
@@ -62,6 +63,7 @@ class Cluster {
   absl::StatusOr<std::unique_ptr<kv::Store>> OpenThroughServer(std::string_view ns, std::string_view service,
                                                                std::string_view port, std::string token);
   absl::Status CreateStore();
+  bool HasKind(const kube::Resource& resource);
   absl::Status AwaitStore(kv::Store& store);
 
   const ClusterOptions options_;

@@ -22,6 +22,7 @@ constexpr absl::Duration kAfterConflict = absl::Seconds(1);  // in case that the
 constexpr absl::Duration kSeenWithin = absl::Seconds(2);
 constexpr absl::Duration kGoneWithin = absl::Seconds(10);  // what is left of a task of the same name
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
+constexpr absl::Duration kKindPatience = absl::Seconds(5);
 constexpr absl::Duration kBetweenWrites = absl::Seconds(1);
 constexpr std::size_t kMostReason = 500;
 
@@ -146,8 +147,12 @@ Controller::~Controller() {
 }
 
 absl::Status Controller::Start() {
-  const absl::Status listed = api_.List(AITrainingJobs(), options_.ns, {.limit = 1}).status();
-  if (kube::IsNotFound(listed)) return KindIsMissing();
+  // A cluster that has just been started may not have its kinds yet.
+  const SteadyTime deadline = Clock::System().Steady() + kKindPatience;
+  while (kube::IsNotFound(api_.List(AITrainingJobs(), options_.ns, {.limit = 1}).status())) {
+    if (Clock::System().Steady() > deadline) return KindIsMissing();
+    absl::SleepFor(kBetweenLooks);
+  }
   events_.Start();
   tasks_.Start();
   pods_.Start();
