@@ -42,11 +42,8 @@ RestartRules TfRestartRules(RestartPolicy policy) {
 }
 
 RestartRules AiRestartRules(RestartPolicy policy, const ExitCodes& codes) {
-  RestartRules rules{.policy = policy,
-                     .without_code = false,
-                     .disruptions = true,
-                     .creation = true,
-                     .counts_all = true};
+  RestartRules rules{
+      .policy = policy, .without_code = false, .disruptions = true, .creation = true, .counts_all = true};
   switch (policy) {
     case RestartPolicy::kNever:
       rules.disruptions = false;
