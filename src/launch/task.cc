@@ -168,7 +168,7 @@ std::string TextIn(const Document& object, std::string_view key) {
 }
 std::optional<absl::Time> TimeIn(const Document& object, std::string_view key) {
   const auto time = kube::ParseTime(StringAt(object, {key}));
-  return time.ok() ? std::optional(*time) : std::nullopt;
+  return time.ok() && *time >= absl::UnixEpoch() ? std::optional(*time) : std::nullopt;
 }
 const Array& ListIn(const Document& object, std::string_view key) {
   static const Array kNothing;

@@ -60,8 +60,14 @@ class PserverScaling(GraphJobCase):
         scaled = self.variables(self.program, self.saved(job))
         undisturbed = self.start("still", self.program, trainers=2, pservers=2, passes=passes)
         self.assertTrue(undisturbed.wait(600))
+        # On a machine that stalls for longer than a lease a trainer is taken for lost, and steps are made without it.
+        if any(self.trainers_that_left(name) > 2 for name in ("pservers", "still")):
+            raise JobOver("a trainer was lost")
         for name, value in self.variables(self.program, self.saved(undisturbed)).items():
             np.testing.assert_allclose(scaled[name], value, rtol=0, atol=1e-6, err_msg=name)
+
+    def trainers_that_left(self, name):
+        return self.cluster.kubectl("logs", name + "-pserver-0", check=False).stdout.count("a trainer is gone")
 
 
 class Scaling(PserverScaling):
@@ -87,9 +93,10 @@ class Scaling(PserverScaling):
         used = len(before) + len(joined) + len(later) + len(rest)
         self.assertGreaterEqual(used, passes * 2048 // 32)
 
+    @longer_if_over
     def test_is_left_to_the_load_of_the_cluster_where_that_is_asked_for(self):
         ty = graph_jobs.ty
-        t_graphs, p_graphs = ty.dist_transpiler(self.program, trainers_num=1, trainer_pass_num=80, pservers_num=1)
+        t_graphs, p_graphs = ty.dist_transpiler(self.program, trainers_num=1, trainer_pass_num=80 * self.times, pservers_num=1)
         job = self.yard.init_job("elastic")
         self.addCleanup(self.remove, "elastic")
         trainers = job.add_workers(t_graphs, cpu=1, mem="64Mi", least=1, most=3)

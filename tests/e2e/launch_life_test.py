@@ -274,7 +274,7 @@ class Nodes(ScriptCase):
     def test_without_room_make_a_task_wait(self):
         self.node("cordon", *self.nodes)
         job = self.begin("room")
-        task = self.await_task("room", lambda task: "nodes are available" in task["reason"], "it to wait for room")
+        task = self.await_task("room", lambda task: "gang of 2 needs 3 cpu" in task["reason"], "it to wait for room")
         self.assertEqual(task["phase"], "Pending")
         self.node("uncordon", *self.nodes)
         self.await_task("room", lambda task: task["phase"] == "Running", "all to run")
@@ -284,12 +284,11 @@ class Nodes(ScriptCase):
         self.node("kill", node)
         self.addCleanup(self.node, "start", node)
         self.await_lost("room", node)
-        task = self.await_task("room", lambda task: "nodes are available" in task["reason"], "it to wait for room")
+        task = self.await_task("room", lambda task: "1 has a node" in task["reason"], "it to wait for room")
         self.assertEqual((task["phase"], task["restarts"]), ("Restarting", 1))
         self.assertIn("waits for worker-1", task["reason"])
         self.node("uncordon", *others)
         self.succeed("room", job)
-
 
     def test_with_room_for_some_run_those_and_the_job_has_none_behind_them(self):
         self.cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=300s")
