@@ -9,6 +9,7 @@
 
 #include "base/document.h"
 #include "job/job_spec.h"
+#include "job/names.h"
 #include "kube/resource.h"
 #include "operator/spec_reader.h"
 

@@ -28,7 +28,7 @@ struct KindFacts {
   std::vector<std::string_view> others;  // "tfjobs", "tfj"
   std::string_view history;              // in the name of its history (kube/pod_history.h)
   kube::Resource resource;               // of the object that is the job
-  std::string_view roles = "";           // the member of its spec that holds its roles
+  std::string_view roles;                // the member of its spec that holds its roles
   std::string_view object_selector;      // labels of those objects, where others of the resource are none
   std::string_view object_suffix;        // behind the job's name in that object's
   std::string_view job_label;            // of pods: whose they are
