@@ -148,9 +148,10 @@ class Shell:
         os.makedirs(os.path.join(folder, ".run"))
         read, write = os.pipe()
         self.status = os.fdopen(read, "r")
-        self.process = subprocess.Popen(["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                        stderr=open(os.path.join(folder, ".run", "shell"), "w"), cwd=folder, env=env, text=True,
-                                        pass_fds=[write], start_new_session=True)
+        # A test that runs in the background of a shell ignores Ctrl-C, and so would its children.
+        self.process = subprocess.Popen(["env", "--default-signal=INT", "bash", "--noprofile", "--norc"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.DEVNULL, stderr=open(os.path.join(folder, ".run", "shell"), "w"),
+                                        cwd=folder, env=env, text=True, pass_fds=[write], start_new_session=True)
         self.process.stdin.write("exec 200>&%d %d>&-\n" % (write, write))
         os.close(write)
 
