@@ -131,7 +131,9 @@ class LauncherBench {
     const SteadyTime deadline = Clock::System().Steady() + kLaunchPatience;
     while (!condition()) {
       if (Clock::System().Steady() > deadline)
-        return absl::DeadlineExceededError(StrCat("waited in vain for ", what));
+        return absl::DeadlineExceededError(StrCat("timed out waiting for ", what));
+      if (launcher_->Wait(absl::ZeroDuration()).ok())
+        return absl::UnavailableError("the launcher has exited; its output is above");
       absl::SleepFor(kLookEvery);
     }
     return absl::OkStatus();

@@ -1,4 +1,5 @@
 // trainyard launcher
+#include "absl/time/clock.h"
 #include "base/access.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -20,6 +21,8 @@ namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kCacheSyncTimeout = absl::Seconds(60);
+constexpr absl::Duration kNodePatience = absl::Seconds(10);
+constexpr absl::Duration kBetweenNodeLists = absl::Milliseconds(20);
 constexpr int kLauncherPort = 7897;
 
 class LauncherCommand final : public Command {
@@ -92,7 +95,13 @@ class LauncherCommand final : public Command {
   // On the embedded cluster pods find this very program; elsewhere an image has it.
   absl::StatusOr<launch::AgentSource> FindAgent(kube::Api& api) const {
     if (!agent_image_.empty()) return launch::AgentSource{agent_image_, pull_policy_};
-    TY_ASSIGN_OR_RETURN(const kube::ListPage nodes, api.List(kube::Resource::Nodes(), "", {.limit = 1}));
+    // A cluster that has just been started may not have a node yet.
+    const SteadyTime deadline = Clock::System().Steady() + kNodePatience;
+    TY_ASSIGN_OR_RETURN(kube::ListPage nodes, api.List(kube::Resource::Nodes(), "", {.limit = 1}));
+    while (nodes.items.empty() && Clock::System().Steady() < deadline) {
+      absl::SleepFor(kBetweenNodeLists);
+      TY_ASSIGN_OR_RETURN(nodes, api.List(kube::Resource::Nodes(), "", {.limit = 1}));
+    }
     for (const std::string& node : nodes.items) {
       if (node.find(kube::kProcessRuntime) != std::string::npos) return launch::AgentSource();
     }
