@@ -1,8 +1,9 @@
-# trainyard_module(NAME [LIBS lib...] [PROTOS file.proto...] [CALM])
+# trainyard_module(NAME [LIBS lib...] [PROTOS file.proto...] [EXCLUDE source...] [CALM])
 #
 # Makes the static library trainyard_NAME of every source in this folder and its subfolders. Which of our own
 # folders it may use is stated in scripts/layers.txt. Sources that end in _test.cc go into NAME_tests instead
 # (tests/CMakeLists.txt). CALM: the module is compiled with -Os, because its speed does not matter.
+# Set options of single sources before: such a source is compiled by itself.
 
 set(TRAINYARD_LAYERS "${CMAKE_SOURCE_DIR}/scripts/layers.txt")
 set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${TRAINYARD_LAYERS}")
@@ -12,31 +13,46 @@ set(TRAINYARD_CALM "$<$<NOT:$<CONFIG:Debug>>:-Os>")
 
 # Compiles the sources of a target in units of equal size, at most TRAINYARD_UNIT_BYTES: most of the time of a small source
 # goes into other people's headers (docs/adr/0021). Names in unnamed namespaces must be unique within a target. A source
-# with options of its own stays alone.
+# with options of its own stays alone. Units name sources relative to the repository, unlike those of CMake, so that the compiler's
+# cache serves every clone.
 set(TRAINYARD_UNIT_BYTES 100000)
 function(trainyard_units target)
   if(NOT TRAINYARD_UNITY)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "\\.cc$")
   list(SORT sources)
+  set(together "")
   set(total 0)
   foreach(source IN LISTS sources)
     get_filename_component(path "${source}" ABSOLUTE)
-    file(SIZE "${path}" size)
-    math(EXPR total "${total} + ${size}")
+    get_source_file_property(options "${path}" COMPILE_OPTIONS)
+    get_source_file_property(definitions "${path}" COMPILE_DEFINITIONS)
+    if(source MATCHES "\\.cc$" AND NOT options AND NOT definitions)
+      list(APPEND together "${path}")
+      file(SIZE "${path}" size)
+      math(EXPR total "${total} + ${size}")
+    endif()
   endforeach()
   math(EXPR each "${total} / (${total} / ${TRAINYARD_UNIT_BYTES} + 1) + 1")
   set(before 0)
-  foreach(source IN LISTS sources)
-    get_filename_component(path "${source}" ABSOLUTE)
+  set(units "")
+  foreach(path IN LISTS together)
     file(SIZE "${path}" size)
     math(EXPR unit "(${before} + ${size} / 2) / ${each} + 1")
     math(EXPR before "${before} + ${size}")
-    set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${target}_${unit}")
+    file(RELATIVE_PATH name "${CMAKE_SOURCE_DIR}" "${path}")
+    string(APPEND text_${unit} "#include \"${name}\"\n")
+    list(APPEND units ${unit})
+    set_property(SOURCE "${path}" PROPERTY HEADER_FILE_ONLY ON)
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  list(REMOVE_DUPLICATES units)
+  foreach(unit IN LISTS units)
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/units/${target}_${unit}.cc")
+    file(GENERATE OUTPUT "${file}" CONTENT "${text_${unit}}")
+    target_sources(${target} PRIVATE "${file}")
+  endforeach()
+  target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}")
 endfunction()
 
 # Sets `out` to the folders that `folder` may include and that exist so far.
@@ -89,8 +105,9 @@ function(trainyard_module_protos module)
 endfunction()
 
 function(trainyard_module name)
-  cmake_parse_arguments(ARG "CALM" "" "LIBS;PROTOS" ${ARGN})
+  cmake_parse_arguments(ARG "CALM" "" "LIBS;PROTOS;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
+  list(REMOVE_ITEM sources ${ARG_EXCLUDE} "")
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$|(^|/)main\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
