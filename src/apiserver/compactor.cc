@@ -1,5 +1,7 @@
 #include "apiserver/compactor.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace trainyard::apiserver {
@@ -8,18 +10,19 @@ std::optional<kv::Revision> RevisionAges::Note(kv::Revision newest, SteadyTime n
   if (seen_.empty() || seen_.back().revision != newest) seen_.push_back({.at = now, .revision = newest});
   std::optional<kv::Revision> old;
   // Of those that are old enough the last one goes on being what was the newest then.
-  while (!seen_.empty() && now - seen_.front().at >= keep_) {
+  while (!seen_.empty() && now - seen_.front().at >= limits_.age) {
     old = seen_.front().revision;
     if (seen_.size() == 1) break;
     seen_.pop_front();
   }
+  if (newest > limits_.revisions) old = std::max(old.value_or(0), newest - limits_.revisions);
   if (!old || *old <= forgotten_) return std::nullopt;
   forgotten_ = *old;
   return old;
 }
 
-Compactor::Compactor(kv::Store& store, Clock& clock, absl::Duration keep)
-    : store_(store), clock_(clock), every_(keep / 5), ages_(keep), alarm_(clock.NewAlarm()), thread_([this] {
+Compactor::Compactor(kv::Store& store, Clock& clock, HistoryLimits limits)
+    : store_(store), clock_(clock), every_(limits.age / 30), ages_(limits), alarm_(clock.NewAlarm()), thread_([this] {
         Run();
       }) {}
 

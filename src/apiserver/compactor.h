@@ -13,10 +13,17 @@
 
 namespace trainyard::apiserver {
 
-// Which revision may be forgotten: what was the newest `keep` ago. Pure.
+// How much a store remembers: both limits hold.
+struct HistoryLimits {
+  absl::Duration age = absl::Minutes(5);
+  // Each costs about 300 bytes of memory, so a busy minute must not decide how much there is.
+  kv::Revision revisions = 50'000;
+};
+
+// Which revision may be forgotten. Pure.
 class RevisionAges {
  public:
-  explicit RevisionAges(absl::Duration keep) : keep_(keep) {}
+  explicit RevisionAges(HistoryLimits limits) : limits_(limits) {}
   // The newest revision is this one now. Returns the one up to which all may be forgotten, if there is a new
   // one.
   std::optional<kv::Revision> Note(kv::Revision newest, SteadyTime now);
@@ -26,14 +33,14 @@ class RevisionAges {
     SteadyTime at;
     kv::Revision revision;
   };
-  const absl::Duration keep_;
+  const HistoryLimits limits_;
   std::deque<Seen> seen_;
   kv::Revision forgotten_ = 0;
 };
 
 class Compactor {
  public:
-  Compactor(kv::Store& store, Clock& clock, absl::Duration keep);
+  Compactor(kv::Store& store, Clock& clock, HistoryLimits limits);
   ~Compactor();
 
  private:

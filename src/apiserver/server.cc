@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Start(ApiServerOptions opt
   TY_RETURN_IF_ERROR(server->LoadDefinitions());
   TY_RETURN_IF_ERROR(server->MakeSystemNamespaces());
   if (given.threads)
-    server->compactor_ = std::make_unique<Compactor>(*given.store, *given.clock, given.keep_history);
+    server->compactor_ = std::make_unique<Compactor>(*given.store, *given.clock, given.history);
   return server;
 }
 

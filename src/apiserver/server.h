@@ -41,7 +41,7 @@ struct ApiServerOptions {
   // Without threads everything happens in the calls, and what the store tells of is delivered by Pump(): for
   // simulation.
   bool threads = true;
-  absl::Duration keep_history = absl::Minutes(5);  // how far back a watch can begin
+  HistoryLimits history;  // how far back a watch can begin
   std::size_t most_events = Writer::Options().most_events;
 };
 

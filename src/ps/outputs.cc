@@ -220,8 +220,7 @@ class Outputs::Writer {
     const std::int64_t first = *next_;
     const std::int64_t end = first + static_cast<std::int64_t>(batch_.size());
     kv::TxnRequest request;
-    const std::string first_key = keys_.Output(graph_, first);
-    request.compares = {kv::Absent(first_key)};
+    request.compares = {kv::Absent(keys_.Output(graph_, first))};
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       request.then.emplace_back(
           kv::PutOp{keys_.Output(graph_, first + static_cast<std::int64_t>(i)), batch_[i]});
@@ -230,7 +229,8 @@ class Outputs::Writer {
       request.then.emplace_back(kv::DeleteOp{
           kv::KeyRange::Between(keys_.Outputs(graph_), keys_.Output(graph_, end - options_.history))});
     }
-    request.otherwise = {kv::GetOp{{.range = kv::KeyRange::Key(first_key)}}};
+    request.otherwise = {
+        kv::GetOp{{.range = kv::KeyRange::Between(keys_.Output(graph_, first), keys_.Output(graph_, end))}}};
     TY_ASSIGN_OR_RETURN(const kv::TxnResult result, store_.Txn(request));
     if (!result.succeeded && !IsOurs(result)) {
       // Another incarnation has written under that number.
@@ -242,10 +242,11 @@ class Outputs::Writer {
     return absl::OkStatus();
   }
 
-  // Whether what is there is what was to be written: an answer was lost, and the transaction was not.
+  // Whether all of the batch is there: an answer was lost, and the transaction was not. The lead, which takes
+  // this trainer for lost, may have written a part of it.
   bool IsOurs(const kv::TxnResult& result) const {
     const auto& found = std::get<kv::RangeResult>(result.results.at(0)).kvs;
-    return found.size() == 1 && found[0].value == batch_.front();
+    return std::ranges::equal(found, batch_, {}, &kv::KeyValue::value);
   }
 
   void Settle() {

@@ -271,6 +271,22 @@ TEST_F(OutputsTest, DoNotWriteOverThoseOfAnotherIncarnation) {
   EXPECT_EQ(Values(), Counted(0, 9));
 }
 
+TEST_F(OutputsTest, AreAllWrittenIfTheLeadHasWrittenSomeOfThem) {
+  const auto outputs = Open();
+  Append(*outputs, 0);
+  ASSERT_TRUE(outputs->Flush(absl::InfiniteDuration()).ok());
+  bool lead_came_first = false;
+  store_.before_txn = [&] {
+    const Output first{.time = absl::FromUnixSeconds(1000), .values = {{"loss", {1}, {1}}}};
+    return std::exchange(lead_came_first, true)
+               ? absl::OkStatus()
+               : AppendOutputs(*memory_, keys_, "trainer-0", {EncodeOutput(first)});
+  };
+  AppendMany(*outputs, 1, 4);
+  ASSERT_TRUE(FlushedInTime(*outputs).ok());
+  EXPECT_THAT(Values(), ElementsAre(0, 1, 1, 2, 3));
+}
+
 TEST_F(OutputsTest, OldestThatWaitAreDroppedIfThereAreTooMany) {
   std::atomic<bool> away = true;
   std::atomic<int> failures = 0;
