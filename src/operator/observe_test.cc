@@ -108,6 +108,25 @@ TEST(ObservePod, SeesAFailureForGoodThoughOtherContainersGoOn) {
       << "it is started again";
 }
 
+TEST(ObservePod, HasEndedWhenItsContainersHaveThoughTheKubeletHasNotSaidSo) {
+  const auto phase = [](std::string_view policy, int code, std::string_view metadata = "") {
+    return Observe(StrCat(R"({"nodeName":"n","restartPolicy":")", policy, "\"}"),
+                   StrCat(R"({"phase":"Running","containerStatuses":[
+                {"name":"tensorflow","state":{"terminated":{"exitCode":)",
+                          code, R"(}}},
+                {"name":"sidecar","state":{"terminated":{"exitCode":0}}}]})"),
+                   metadata)
+        .phase;
+  };
+  EXPECT_EQ(phase("Never", 0), job::Phase::kSucceeded);
+  EXPECT_EQ(phase("OnFailure", 0), job::Phase::kSucceeded);
+  EXPECT_EQ(phase("Never", 3), job::Phase::kFailed);
+  EXPECT_EQ(phase("OnFailure", 3), job::Phase::kRunning) << "it is started again";
+  EXPECT_EQ(phase("Always", 0), job::Phase::kRunning) << "likewise";
+  EXPECT_EQ(phase("Never", 0, R"(,"deletionTimestamp":"2024-05-01T10:00:30Z")"), job::Phase::kRunning)
+      << "an end that it was told to come to is no success";
+}
+
 TEST(ObservePod, DoesNotBelieveANumberThatIsNotOurs) {
   for (const std::string_view number : {"2147483647", "-1", "x", "99999999999", "1000001"}) {
     const std::string annotations = StrCat(R"(,"annotations":{"trainyard.dev/attempt":")", number, "\"}");

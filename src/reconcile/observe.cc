@@ -16,8 +16,20 @@ namespace {
 using kube::ContainerState;
 using kube::ContainerStatus;
 
-job::Phase ObservePhase(kube::PodPhase phase) {
-  switch (phase) {
+bool HasEnded(const ContainerStatus& container) {
+  return container.state.kind == ContainerState::Kind::kTerminated;
+}
+
+// A kubelet reports how containers ended before it reports the phase that follows from their ends.
+job::Phase ObservePhase(const kube::CompactPod& pod) {
+  if (pod.phase == kube::PodPhase::kRunning && !pod.IsBeingDeleted() && !pod.containers.empty() &&
+      std::ranges::all_of(pod.containers, HasEnded)) {
+    const bool failed = std::ranges::any_of(
+        pod.containers, [](const ContainerStatus& container) { return container.state.exit_code != 0; });
+    if (failed && pod.restart_policy == kube::PodRestartPolicy::kNever) return job::Phase::kFailed;
+    if (!failed && pod.restart_policy != kube::PodRestartPolicy::kAlways) return job::Phase::kSucceeded;
+  }
+  switch (pod.phase) {
     case kube::PodPhase::kPending:
       return job::Phase::kPending;
     case kube::PodPhase::kRunning:
@@ -56,17 +68,15 @@ std::optional<job::ContainerEnd> ObserveFailure(const ContainerStatus& container
 }
 
 // Of several that do the work, the first to fail: the others may have because of it.
-std::optional<job::ContainerEnd> FindFailure(const kube::CompactPod& pod, const Kind& kind) {
+std::optional<job::ContainerEnd> FindFailure(const kube::CompactPod& pod, job::Phase phase,
+                                             const Kind& kind) {
   std::optional<job::ContainerEnd> found;
   bool found_main = false;
   for (const auto* list : {&pod.containers, &pod.init_containers}) {
     for (const ContainerStatus& container : *list) {
       const bool is_main = list == &pod.containers && kind.IsMain(container.name);
       // Of a pod that failed, whoever ended with 0 at last is not to blame.
-      if (pod.phase == kube::PodPhase::kFailed && container.state.kind == ContainerState::Kind::kTerminated &&
-          container.state.exit_code == 0) {
-        continue;
-      }
+      if (phase == job::Phase::kFailed && HasEnded(container) && container.state.exit_code == 0) continue;
       if (found && !is_main) continue;
       auto failure = ObserveFailure(container, is_main);
       if (!failure || (found_main && failure->at >= found->at)) continue;
@@ -202,7 +212,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
                     .index = place.index,
                     .attempt = ObserveAttempt(pod),
                     .owned = pod.meta.controller.has_value(),
-                    .phase = ObservePhase(pod.phase),
+                    .phase = ObservePhase(pod),
                     .reason = std::string(pod.reason.view()),
                     .disrupted = pod.disruption.status == kube::ConditionStatus::kTrue,
                     .since = LastChange(pod),
@@ -217,7 +227,7 @@ job::PodView ObservePod(const kube::CompactPod& pod, Place place, const Kind& ki
   if (const std::string_view avoids = pod.meta.annotations.Get(kAvoidsAnnotation); !avoids.empty()) {
     for (const std::string_view node : Split(avoids, ',')) view.avoids.emplace_back(node);
   }
-  view.end = FindFailure(pod, kind);
+  view.end = FindFailure(pod, view.phase, kind);
   const MainContainers main = FindMain(pod, kind);
   if (main.first != nullptr) {
     view.main_runs = pod.phase == kube::PodPhase::kRunning && main.running > 0 && main.waiting == 0;
