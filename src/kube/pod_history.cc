@@ -18,6 +18,8 @@ constexpr int kMostLines = 400;
 constexpr int kMostRead = 256 << 10;
 constexpr int kAttempts = 3;  // somebody else may write it at the same time
 constexpr std::string_view kPrefix = "pod-";
+// What a kubelet answers instead of a log that it cannot read.
+constexpr std::string_view kNoLog = "unable to retrieve container logs for ";
 
 constexpr std::string_view kHistoryLabel = "trainyard.dev/history";
 constexpr std::string_view kHistoryOfAnnotation = "trainyard.dev/history-of";
@@ -232,7 +234,8 @@ std::vector<GonePod> PodHistory::Collect(const std::vector<Leaving>& pods) {
   const auto answers = api_.Do(std::move(reads));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     GonePod& one = gone[read_of[i]];
-    if (answers[i].ok()) one.log = LastLines(*answers[i], limits_.bytes_per_log, &one.cut);
+    if (answers[i].ok() && !answers[i]->starts_with(kNoLog))
+      one.log = LastLines(*answers[i], limits_.bytes_per_log, &one.cut);
   }
   return gone;
 }

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/fake_server.h"
 
 namespace trainyard::kube {
 namespace {
@@ -103,6 +104,22 @@ TEST(History, CountsWhatIsStoredAndNotWhatWasWritten) {
 TEST(LastLines, CutNoCharacterInTwo) {
   EXPECT_EQ(LastLines("\xe4\xb8\xad\xe6\x96\x87", 4), "\xe6\x96\x87");
   EXPECT_LE(LastLines("\xe4\xb8\xad\xe6\x96\x87", 5).size(), 5);
+}
+
+TEST(PodHistory, HasNoLogWhereTheKubeletCannotReadOne) {
+  FakeServer server;
+  std::string log = "unable to retrieve container logs for containerd://4f1";
+  server.SetIntercept(
+      [&](const Request&) { return std::optional<absl::StatusOr<Response>>(Response{.body = log}); });
+  const auto collect = [&](std::string_view uid) {
+    const auto pod = ParsePod(StrCat(R"({"metadata":{"name":"p","namespace":"default","uid":")", uid,
+                                     R"("},"status":{"phase":"Failed","containerStatuses":[
+                                     {"name":"main","state":{"terminated":{"exitCode":1}}}]}})"));
+    return PodHistory(server, Clock::System()).Collect({{.pod = &*pod, .member = "worker-0"}}).at(0).log;
+  };
+  EXPECT_EQ(collect("u1"), "");
+  log = "step 1\n";
+  EXPECT_EQ(collect("u2"), "step 1\n");
 }
 
 TEST(History, OfSomethingElseIsEmpty) {
