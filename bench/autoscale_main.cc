@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "job/scale/replay.h"
+#include "bench/replay.h"
 
 namespace {
 

@@ -22,7 +22,6 @@
 #include "bench/local_cluster.h"
 #include "bench/report.h"
 #include "client/elastic_job.h"
-#include "master/program_file.h"
 #include "master/rpc/link.h"
 #include "master/spec.h"
 #include "ps/rpc/channel.h"
@@ -105,13 +104,13 @@ class BenchJob {
       absl::SleepFor(absl::Milliseconds(20));
     }
   }
-  absl::StatusOr<Document> AwaitEnd(absl::Duration timeout) {
+  absl::StatusOr<job::Progress> AwaitEnd(absl::Duration timeout) {
     const SteadyTime deadline = Clock::System().Steady() + timeout;
     while (Clock::System().Steady() < deadline) {
       client::ElasticNews news = job_->Await(absl::Milliseconds(50));
-      const std::string_view phase = StringAt(news.progress, {"phase"});
-      if (phase == "Complete") return std::move(news.progress);
-      if (phase == "Failed") return absl::InternalError(std::string(StringAt(news.progress, {"reason"})));
+      if (!news.progress) continue;
+      if (news.progress->phase == job::WorkPhase::kComplete) return *std::move(news.progress);
+      if (news.progress->phase == job::WorkPhase::kFailed) return absl::InternalError(news.progress->reason);
     }
     return absl::DeadlineExceededError(StrCat(name_, " does not end"));
   }
@@ -204,7 +203,7 @@ absl::StatusOr<Trained> TrainDigits(client::Cluster& cluster, const master::JobS
   over = true;
   killer.join();
   TY_RETURN_IF_ERROR(ended);
-  const std::int64_t records = IntAt(*ended, {"totalRecords"}).value_or(0);
+  const std::int64_t records = ended->total_records;
   const std::int64_t wanted = spec.epochs * 60000;
   if (records != wanted) return absl::InternalError(StrCat(records, " records were counted, not ", wanted));
   TY_ASSIGN_OR_RETURN(const absl::Time complete, job->Await("the job is complete", begun));

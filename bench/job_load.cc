@@ -14,7 +14,6 @@
 #include "kube/informer.h"
 #include "kube/kubeconfig.h"
 #include "kube/pod.h"
-#include "operator/definitions.h"
 #include "operator/kinds.h"
 #include "operator/tfjob.h"
 

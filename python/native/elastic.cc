@@ -105,8 +105,7 @@ class ElasticWorker {
 
   std::shared_ptr<Batch> Next() {
     const py::gil_scoped_release unlocked;
-    master::WorkerEnd end{};
-    absl::StatusOr<Batch> batch = trainer_->Next(end);
+    absl::StatusOr<Batch> batch = trainer_->Next();
     if (absl::IsOutOfRange(batch.status()) || absl::IsCancelled(batch.status())) return nullptr;
     return std::make_shared<Batch>(Take(std::move(batch)));
   }

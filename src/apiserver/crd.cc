@@ -4,10 +4,10 @@
 #include <cctype>
 
 #include "base/letters.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/names.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 Object Condition(std::string_view type, std::string_view reason, std::string_view message, absl::Time now) {
   return {{"type", type},
           {"status", "True"},
-          {"lastTransitionTime", kube::PrintTime(now)},
+          {"lastTransitionTime", PrintTime(now)},
           {"reason", reason},
           {"message", message}};
 }

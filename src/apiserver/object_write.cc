@@ -4,12 +4,11 @@
 
 #include "apiserver/errors.h"
 #include "apiserver/patch/patch.h"
-#include "apiserver/patch/patch_error.h"
 #include "apiserver/schema/kind_table.h"
 #include "apiserver/strategy.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -208,7 +207,7 @@ absl::StatusOr<PreparedObject> PrepareCreate(const WriteContext& context, Docume
   }
   TY_RETURN_IF_ERROR(GiveName(context, metadata, identity));
   metadata["uid"] = identity.uid;
-  metadata["creationTimestamp"] = kube::PrintTime(context.now);
+  metadata["creationTimestamp"] = PrintTime(context.now);
   if (context.resource.generation) metadata["generation"] = 1;
   if (context.version.has_status) Remove(prepared.object.get_object(), "status");
   PrepareKindForCreate(context.resource, prepared.object, context.now);
@@ -361,7 +360,7 @@ absl::StatusOr<DeleteDecision> DecideDelete(const ResourceInfo& resource, const 
   const bool marked = Find(live, {"metadata", "deletionTimestamp"}) != nullptr;
   const std::int64_t grace_before = IntAt(live, {"metadata", "deletionGracePeriodSeconds"}).value_or(0);
   if (!marked || grace < grace_before) {
-    metadata["deletionTimestamp"] = kube::PrintTime(now + absl::Seconds(grace));
+    metadata["deletionTimestamp"] = PrintTime(now + absl::Seconds(grace));
     metadata["deletionGracePeriodSeconds"] = grace;
   }
   MarkKindDeleted(resource, decision.object);

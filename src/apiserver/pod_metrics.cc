@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "base/document.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 
@@ -17,7 +17,7 @@ std::string PrintPodMetrics(const std::vector<PodUsage>& all, std::string_view n
     const auto kibis = static_cast<std::int64_t>(std::llround(usage.memory_bytes / 1024));
     items.push_back(Object{
         {"metadata", Object{{"name", usage.pod}, {"namespace", usage.ns}}},
-        {"timestamp", kube::PrintTime(now)},
+        {"timestamp", PrintTime(now)},
         {"window", absl::FormatDuration(usage.window)},
         {"containers",
          Array{Object{{"name", "all"},

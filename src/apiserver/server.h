@@ -14,7 +14,6 @@
 #include "apiserver/call.h"
 #include "apiserver/compactor.h"
 #include "apiserver/openapi_documents.h"
-#include "apiserver/pod_logs.h"
 #include "apiserver/pod_metrics.h"
 #include "apiserver/proxy_target.h"
 #include "apiserver/reader.h"

@@ -9,9 +9,9 @@
 #include "apiserver/scale.h"
 #include "apiserver/server.h"
 #include "apiserver/stored_object.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -70,7 +70,7 @@ absl::StatusOr<PodLogRequest> ParseLogRequest(const Call& call, const Document& 
   TY_ASSIGN_OR_RETURN(const auto since_seconds, query.Number("sinceSeconds"));
   if (since_seconds) request.since = now - absl::Seconds(*since_seconds);
   if (const std::string_view since = query.Get("sinceTime"); !since.empty()) {
-    auto time = kube::ParseTime(since);
+    auto time = ParseTime(since);
     if (!time.ok()) return kube::ToStatus(BadRequest(StrCat("sinceTime: ", Message(time.status()))));
     request.since = *time;
   }

@@ -4,8 +4,8 @@
 #include "apiserver/schema/builtin_validation.h"
 #include "apiserver/schema/computed_defaults.h"
 #include "base/crc32c.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -27,7 +27,7 @@ void MarkScheduled(Document& pod, absl::Time now) {
   MakeObjectAt(pod, {"status"})["conditions"] = Array{Object{{"type", "PodScheduled"},
                                                              {"status", "True"},
                                                              {"lastProbeTime", nullptr},
-                                                             {"lastTransitionTime", kube::PrintTime(now)}}};
+                                                             {"lastTransitionTime", PrintTime(now)}}};
 }
 
 }  // namespace

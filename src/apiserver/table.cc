@@ -2,8 +2,8 @@
 
 #include "apiserver/json_path.h"
 #include "apiserver/printers/printers.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -20,8 +20,8 @@ Document CustomCell(const PrinterColumn& column, const Document& object, absl::T
   if (column.type == "number") return found->is_number() ? *found : Document();
   if (column.type == "boolean") return found->is_bool() ? *found : Document();
   if (column.type == "date") {
-    const auto time = kube::ParseTime(Text(*found));
-    return time.ok() ? Document(kube::PrintAge(now - *time)) : Document("<invalid>");
+    const auto time = ParseTime(Text(*found));
+    return time.ok() ? Document(PrintAge(now - *time)) : Document("<invalid>");
   }
   if (!budget.Take(*found)) return Document("<too large>");
   return found->is_string() ? *found : Document(PrintJson(*found));

@@ -3,9 +3,9 @@
 #include "apiserver/patch/patch.h"
 #include "apiserver/scale.h"
 #include "apiserver/writer.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -59,7 +59,7 @@ absl::StatusOr<Modification> BindTo(const Call& call, const Document& pod, const
                {{"type", "PodScheduled"},
                 {"status", "True"},
                 {"lastProbeTime", nullptr},
-                {"lastTransitionTime", kube::PrintTime(now)}});
+                {"lastTransitionTime", PrintTime(now)}});
   return made;
 }
 

@@ -8,10 +8,10 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/client_flags.h"
-#include "cli/compiled_model.h"
-#include "client/job_names.h"
+#include "cli/graph_model.h"
+#include "client/graph_jobs.h"
 #include "kube/names.h"
-#include "master/program_file.h"
+#include "master/spec.h"
 
 namespace trainyard::cli {
 namespace {

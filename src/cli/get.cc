@@ -1,10 +1,15 @@
-// trainyard get, describe, why
+// trainyard get, describe, why, top
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/yaml.h"
@@ -12,41 +17,15 @@
 #include "cli/ending_signals.h"
 #include "cli/jobs_common.h"
 #include "cli/kv_common.h"
-#include "kube/rfc3339.h"
-#include "view/changes.h"
+#include "kube/error.h"
 #include "view/diagnosis.h"
+#include "view/reader.h"
+#include "view/watches.h"
 
 namespace trainyard::cli {
 namespace {
 
 constexpr absl::Duration kGetTick = absl::Milliseconds(100);  // and no more often is looked again
-
-std::vector<std::string> HeadRow(bool all_namespaces, bool wide) {
-  std::vector<std::string> row;
-  if (all_namespaces) row.emplace_back("NAMESPACE");
-  for (const char* const name : {"NAME", "STATE", "READY", "RESTARTS", "AGE"}) row.emplace_back(name);
-  if (wide) row.emplace_back("DURATION");
-  if (wide) row.emplace_back("MESSAGE");
-  return row;
-}
-
-std::string DurationOf(const view::Job& job, absl::Time now) {
-  if (job.started == absl::InfinitePast()) return "-";
-  return kube::PrintAge((job.ended == absl::InfinitePast() ? now : job.ended) - job.started);
-}
-
-std::vector<std::string> RowOf(const view::Job& job, bool all_namespaces, bool wide, absl::Time now) {
-  std::vector<std::string> row;
-  if (all_namespaces) row.push_back(job.ns);
-  row.push_back(job.Id());
-  row.push_back(job.state.empty() ? "-" : job.state);
-  row.push_back(StrCat(job.ready, "/", job.wanted));
-  row.push_back(StrCat(job.restarts));
-  row.push_back(kube::PrintAge(now - job.created));
-  if (wide) row.push_back(DurationOf(job, now));
-  if (wide) row.push_back(job.message.empty() ? job.reason : job.message);
-  return row;
-}
 
 class Get final : public Command {
  public:
@@ -147,7 +126,7 @@ class Get final : public Command {
     std::vector<view::Job> changed;
     for (const view::Job& job : jobs) {
       std::string line =
-          StrCat(job.state, " ", job.ready, "/", job.wanted, " ", job.restarts, " ", job.message);
+          StrCat(job.shown, " ", job.ready, "/", job.wanted, " ", job.restarts, " ", job.message);
       std::string& last = seen[StrCat(job.ns, "/", job.Id(), "/", job.uid)];
       if (last == line) continue;
       last = std::move(line);
@@ -157,23 +136,17 @@ class Get final : public Command {
   }
 
   absl::Status ShowRows(const std::vector<view::Job>& jobs) const {
-    const absl::Time now = absl::Now();
-    std::vector<std::vector<std::string>> rows = {HeadRow(all_, output_ == "wide")};
-    for (const view::Job& job : jobs) rows.push_back(RowOf(job, all_, output_ == "wide", now));
-    return Print(Table(rows, 3));
+    return Print(JobTable(jobs, {.all_namespaces = all_, .wide = output_ == "wide"}));
   }
 
   // Below what was shown before, and as wide.
   absl::Status ShowChanged(const std::vector<view::Job>& all, const std::vector<view::Job>& changed) const {
-    const absl::Time now = absl::Now();
-    std::vector<std::vector<std::string>> rows = {HeadRow(all_, output_ == "wide")};
-    for (const auto* const jobs : {&all, &changed}) {
-      for (const view::Job& job : *jobs) rows.push_back(RowOf(job, all_, output_ == "wide", now));
-    }
-    const std::string table = Table(rows, 3);
+    std::vector<view::Job> both = all;
+    std::ranges::copy(changed, std::back_inserter(both));
+    const std::string table = JobTable(both, {.all_namespaces = all_, .wide = output_ == "wide"});
     const std::vector<std::string_view> lines = Split(std::string_view(table), '\n');
     std::string out;
-    for (std::size_t i = all.size() + 1; i < rows.size(); ++i) StrAppend(out, lines[i], "\n");
+    for (std::size_t i = all.size() + 1; i <= both.size(); ++i) StrAppend(out, lines[i], "\n");
     return Print(out);
   }
 
@@ -278,10 +251,119 @@ class Why final : public Command {
   JobsFlags jobs_;
 };
 
+constexpr absl::Duration kTopRefresh = absl::Seconds(1);
+constexpr absl::Duration kFirstWindow = absl::Milliseconds(300);
+
+// Records a second, as the job reports them; "-": it does not.
+std::string PrintRate(std::optional<double> rate) { return rate ? fmt::format("{:.0f}", *rate) : "-"; }
+
+class Top final : public Command {
+ public:
+  std::string name() const override { return "top"; }
+  std::string summary() const override { return "Show what a job's members use, live"; }
+  std::string details() const override {
+    return "On a cluster of several machines metrics-server must run; the embedded cluster measures by "
+           "itself.\n\n"
+           "Examples:\n  trainyard top mnist\n  trainyard top mnist --once";
+  }
+  void Declare(Flags& flags) override {
+    flags.Argument("JOB", "NAME or KIND/NAME", job_);
+    flags.Switch({.name = "--once", .help = "Print it once, as it does where there is no terminal"}, once_);
+    jobs_.Declare(flags);
+  }
+  std::vector<std::string> Complete() override { return jobs_.ListNames(); }
+
+  absl::Status Run() override {
+    const EndingSignals signals;
+    const Terminal terminal = TerminalAt(STDOUT_FILENO);
+    TY_ASSIGN_OR_RETURN(const auto client, jobs_.Connect());
+    TY_ASSIGN_OR_RETURN(view::Job job, FindNamed(*client, job_));
+    if (once_ || !terminal.is_one) {
+      TY_ASSIGN_OR_RETURN(const std::string text, Draw(*client, std::move(job)));
+      return Print(text);
+    }
+    while (true) {
+      const view::JobName name{.kind = job.kind, .name = job.name};
+      const bool over = job.over;
+      TY_ASSIGN_OR_RETURN(const std::string text, Draw(*client, std::move(job)));
+      // Over what was there, without a flicker.
+      std::string screen = "\x1b[H";
+      for (const std::string_view line : Split(text, '\n'))
+        StrAppend(screen, Fit(line, terminal.width), "\x1b[K\r\n");
+      TY_RETURN_IF_ERROR(Print(StrCat(screen, "\x1b[J")));
+      if (over || signals.AwaitFor(kTopRefresh)) return absl::OkStatus();
+      TY_ASSIGN_OR_RETURN(job, view::FindJob(client->api(), client->ns(), name));
+    }
+  }
+
+ private:
+  static std::string Fit(std::string_view line, std::size_t width) {
+    return std::string(line.substr(0, width));
+  }
+
+  absl::StatusOr<std::string> Draw(JobsClient& client, view::Job job) {
+    // The first time, usage is known only as what was used in all.
+    if (std::exchange(first_, false)) {
+      view::ReadUsage(client.api(), job.ns).IgnoreError();
+      absl::SleepFor(kFirstWindow);
+      TY_ASSIGN_OR_RETURN(job, view::FindJob(client.api(), job.ns, {.kind = job.kind, .name = job.name}));
+    }
+    TY_ASSIGN_OR_RETURN(const view::JobPage page, view::ReadMembers(client.api(), std::move(job)));
+    const auto usage = view::ReadUsage(client.api(), page.job.ns);
+    const absl::Time now = absl::Now();
+    std::string out =
+        StrCat(page.job.Id(), "  ", page.job.shown.empty() ? "-" : page.job.shown, "  ", page.job.ready, "/",
+               page.job.wanted, " ready  ", page.job.restarts, " restarts");
+    for (const auto& [name, value] : page.job.progress) StrAppend(out, "  ", name, " ", value);
+    const job::Progress reported = page.job.reported.value_or(job::Progress());
+    if (reported.rate) StrAppend(out, "  ", PrintRate(reported.rate), " records/s");
+    out += "\n\n";
+    const bool tells = page.job.reported && reported.reporter == job::Reporter::kMaster;
+    std::vector<std::vector<std::string>> rows = {{"MEMBER", "STATE", "CPU", "MEMORY"}};
+    if (tells) rows[0].insert(rows[0].end(), {"RECORDS/S", "VERSION"});
+    rows[0].insert(rows[0].end(), {"RESTARTS", "NODE", "AGE"});
+    for (const view::Member& member : page.members) {
+      std::string cpu = "-";
+      std::string memory = "-";
+      if (usage.ok()) {
+        if (const auto found = usage->find(member.pod); found != usage->end()) {
+          cpu = fmt::format("{:.2f}", found->second.processors);
+          memory = view::PrintBytes(found->second.memory_bytes);
+        }
+      }
+      std::vector<std::string> row = {member.name, member.state, cpu, memory};
+      if (tells) {
+        const auto id = job::ParseMember(member.name);
+        const auto worker = id ? reported.members.find(*id) : reported.members.end();
+        const bool works = worker != reported.members.end();
+        row.insert(row.end(), {works ? PrintRate(worker->second.rate) : "-",
+                               works ? StrCat(worker->second.version) : "-"});
+      }
+      row.insert(row.end(), {StrCat(member.restarts), member.node.empty() ? "-" : member.node,
+                             PrintAge(now - member.created)});
+      rows.push_back(std::move(row));
+    }
+    out += Table(rows, 3);
+    if (!usage.ok())
+      StrAppend(out, "\nWhat they use is not known: ",
+                kube::IsNotFound(usage.status()) ? "the cluster has no metrics (metrics-server)"
+                                                 : Message(usage.status()),
+                ".\n");
+    return out;
+  }
+
+  std::string job_;
+  bool once_ = false;
+  JobsFlags jobs_;
+  bool first_ = true;
+};
+
 }  // namespace
 
 std::unique_ptr<Command> NewGet() { return std::make_unique<Get>(); }
 std::unique_ptr<Command> NewDescribe() { return std::make_unique<Describe>(); }
 std::unique_ptr<Command> NewWhy() { return std::make_unique<Why>(); }
+
+std::unique_ptr<Command> NewTop() { return std::make_unique<Top>(); }
 
 }  // namespace trainyard::cli

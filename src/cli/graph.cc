@@ -11,15 +11,11 @@
 #include "base/text.h"
 #include "cli/client_flags.h"
 #include "cli/commands.h"
-#include "cli/compiled_model.h"
 #include "cli/ending_signals.h"
 #include "cli/graph_model.h"
-#include "cli/interruption.h"
 #include "cli/kv_common.h"
-#include "cli/kv_text.h"
 #include "cli/status_line.h"
 #include "client/graph_jobs.h"
-#include "client/job_names.h"
 
 namespace trainyard::cli {
 namespace {

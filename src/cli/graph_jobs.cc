@@ -12,7 +12,6 @@
 #include "cli/commands.h"
 #include "cli/ending_signals.h"
 #include "cli/kv_common.h"
-#include "client/job_names.h"
 
 namespace trainyard::cli {
 namespace {

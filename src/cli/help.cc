@@ -1,6 +1,8 @@
 #include "cli/help.h"
 
 #include "base/text.h"
+#include "cli/commands.h"
+#include "cli/kv_common.h"
 
 namespace trainyard::cli {
 namespace {
@@ -13,6 +15,37 @@ std::string Padded(std::string text, std::size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
 }
+
+class Completion final : public Command {
+ public:
+  std::string name() const override { return "completion"; }
+  std::string summary() const override { return "Print what has a shell complete commands, flags and jobs"; }
+  std::string details() const override {
+    return "Examples:\n"
+           "  source <(trainyard completion bash)\n"
+           "  trainyard completion zsh > ~/.zfunc/_trainyard\n"
+           "  trainyard completion fish > ~/.config/fish/completions/trainyard.fish";
+  }
+  void Declare(Flags& flags) override { flags.Argument("SHELL", "bash, zsh or fish", shell_); }
+  absl::Status Run() override {
+    const std::string script = CompletionScript(shell_);
+    if (script.empty())
+      return UsageError(StrCat("'", Escaped(shell_), "' is no shell that is known: bash, zsh or fish"));
+    return Print(script);
+  }
+  std::vector<std::string> Complete() override { return {"bash", "zsh", "fish"}; }
+
+ private:
+  std::string shell_;
+};
+
+class Version final : public Command {
+ public:
+  std::string name() const override { return "version"; }
+  std::string summary() const override { return "Print which version this is"; }
+  void Declare(Flags&) override {}
+  absl::Status Run() override { return Print("trainyard " + Release() + "\n"); }
+};
 
 }  // namespace
 
@@ -124,5 +157,11 @@ complete -c trainyard -a '(__trainyard_complete)'
   }
   return "";
 }
+
+std::unique_ptr<Command> NewCompletion() { return std::make_unique<Completion>(); }
+
+std::string Release() { return TRAINYARD_VERSION; }
+
+std::unique_ptr<Command> NewVersion() { return std::make_unique<Version>(); }
 
 }  // namespace trainyard::cli

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/jobs_common.h"
-#include "cli/object_file.h"
+#include "cli/kube_common.h"
 #include "kube/error.h"
 #include "operator/kinds.h"
 
@@ -196,7 +196,7 @@ class Scale final : public Command {
     TY_ASSIGN_OR_RETURN(const view::Job job, FindNamed(*client, job_));
     if (job.kind == view::Kind::kTask)
       return UsageError(StrCat(job.Id(), " keeps the number of members that it was launched with"));
-    if (job.over) return absl::FailedPreconditionError(StrCat(job.Id(), " has ended: ", job.state));
+    if (job.over) return absl::FailedPreconditionError(StrCat(job.Id(), " has ended: ", job.shown));
     const std::string_view roles = view::FactsOf(job.kind).roles;
     TY_ASSIGN_OR_RETURN(const std::string chosen, ChooseRole(job, roles, role));
     const std::int64_t before = IntAt(job.object, {"spec", roles, chosen, "replicas"}).value_or(1);

@@ -10,15 +10,14 @@
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/mutex.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/ending_signals.h"
 #include "cli/jobs_common.h"
-#include "cli/log_lines.h"
 #include "kube/error.h"
 #include "kube/http.h"
-#include "kube/rfc3339.h"
 #include "view/diagnosis.h"
 
 namespace trainyard::cli {

@@ -7,8 +7,9 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/interruption.h"
-#include "cli/log_lines.h"
+#include "cli/ending_signals.h"
+#include "cli/jobs_common.h"
+#include "job/progress.h"
 #include "kube/http.h"
 
 namespace trainyard::cli {
@@ -80,7 +81,7 @@ class Follower {
     const MutexLock lock(mu_);
     return deleted_;
   }
-  Document last() {
+  std::optional<job::Progress> last() {
     const MutexLock lock(mu_);
     return last_;
   }
@@ -95,13 +96,12 @@ class Follower {
     constexpr std::string_view kData = "data: ";
     deleted_ = deleted_ || line == "event: deleted";
     if (!line.starts_with(kData)) return;
-    auto task = ParseJson(line.substr(kData.size()));
+    const auto task = ParseJson(line.substr(kData.size()));
     if (!task.ok() || Find(*task, {"phase"}) == nullptr) return;
-    const std::string text =
-        StrCat("task ", task_, ": ", StringAt(*task, {"phase"}), ": ", StringAt(*task, {"reason"}));
+    last_ = job::ParseProgress(job::Reporter::kLauncher, *task);
+    const std::string text = StrCat("task ", task_, ": ", Print(last_->phase), ": ", last_->reason);
     if (text != told_) std::cerr << text << std::endl;
     told_ = text;
-    last_ = *std::move(task);
   }
 
   void Closed(const absl::StatusOr<launch::HttpAnswer>& answer, bool events) {
@@ -125,17 +125,12 @@ class Follower {
   Mutex mu_;
   CondVar changed_;
   std::string told_ TY_GUARDED_BY(mu_);
-  Document last_ TY_GUARDED_BY(mu_);
+  std::optional<job::Progress> last_ TY_GUARDED_BY(mu_);
   int open_ TY_GUARDED_BY(mu_) = 0;
   bool events_ended_ TY_GUARDED_BY(mu_) = false;
   bool deleted_ TY_GUARDED_BY(mu_) = false;
   absl::Status failure_ TY_GUARDED_BY(mu_);
 };
-
-bool IsOver(const Document& task) {
-  const std::string_view phase = StringAt(task, {"phase"});
-  return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
-}
 
 }  // namespace
 
@@ -165,18 +160,19 @@ absl::StatusOr<Followed> FollowTask(LauncherClient& launcher, const std::string&
     }
   }
   follower.AwaitEnd(kLastLines);
-  const Document last = follower.last();
-  if (!IsOver(last) && follower.deleted()) return absl::CancelledError(StrCat("task ", task, " was deleted"));
-  if (!IsOver(last)) {
+  const job::Progress last = follower.last().value_or(job::Progress());
+  if (!IsOver(last.phase) && follower.deleted())
+    return absl::CancelledError(StrCat("task ", task, " was deleted"));
+  if (!IsOver(last.phase)) {
     const absl::Status failure = follower.failure();
     return absl::UnavailableError(StrCat("the launcher has gone while task ", task, " runs",
                                          failure.ok() ? "" : ": ", failure.ok() ? "" : Message(failure),
                                          "; `trainyard launch status ", task, "` shows how it goes on"));
   }
-  if (StringAt(last, {"phase"}) == "Succeeded") return Followed::kSucceeded;
-  return absl::InternalError(StrCat(
-      "task ", task, " ",
-      StringAt(last, {"phase"}) == "Failed" ? "has failed: " : "was ended: ", StringAt(last, {"reason"})));
+  if (last.phase == job::WorkPhase::kSucceeded) return Followed::kSucceeded;
+  return absl::InternalError(
+      StrCat("task ", task, " ",
+             last.phase == job::WorkPhase::kFailed ? "has failed: " : "was ended: ", last.reason));
 }
 
 absl::Status ShowLogs(LauncherClient& launcher, const std::string& task, const LogFlags& flags,

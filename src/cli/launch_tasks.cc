@@ -4,32 +4,33 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/jobs_common.h"
+#include "cli/kv_common.h"
 #include "cli/launch_common.h"
 #include "cli/launch_follow.h"
 #include "kube/http.h"
+#include "view/diagnosis.h"
+#include "view/parse.h"
 
 namespace trainyard::cli {
 namespace {
 
-std::string AgeOf(std::string_view time) {
-  absl::Time since;
-  if (!absl::ParseTime(absl::RFC3339_full, std::string(time), &since, nullptr)) return "";
-  return absl::FormatDuration(
-      absl::Trunc(std::max(absl::Now() - since, absl::ZeroDuration()), absl::Seconds(1)));
-}
-
-int CountRunning(const Document& task) {
-  int running = 0;
-  if (const Array* const members = ArrayAt(task, {"members"})) {
-    for (const Document& member : *members)
-      running += StringAt(member, {"state"}).starts_with("running") ? 1 : 0;
+// A task as its launcher describes it, in the form of all jobs.
+view::JobPage PageOf(const Document& task) {
+  view::JobPage page{
+      .job = view::ParseJob(view::Kind::kTask,
+                            Object{{"metadata", Object{{"name", StringAt(task, {"name"})},
+                                                       {"creationTimestamp", StringAt(task, {"created"})}}},
+                                   {"status", Object{{"progress", task}}}})};
+  view::Job& job = page.job;
+  job.wanted = static_cast<int>(job.reported->members.size());
+  for (const char* const field : {"strategy", "image", "script", "maxRestarts"}) {
+    if (const Document* const value = Find(task, {"spec", field}))
+      job.spec.emplace_back(field, value->is_string() ? std::string(Text(*value)) : PrintJson(*value));
   }
-  return running;
-}
-
-std::size_t CountMembers(const Document& task) {
-  const Array* const members = ArrayAt(task, {"members"});
-  return members == nullptr ? 0 : members->size();
+  for (const auto& [id, member] : job.reported->members)
+    page.members.push_back({.name = Print(id), .pod = member.pod, .state = member.state});
+  return page;
 }
 
 // What all of these commands take.
@@ -55,8 +56,8 @@ class LaunchList final : public TaskCommand {
     launcher_.Declare(flags);
     flags.Text({.name = "-o,--output",
                 .value = "FORMAT",
-                .help = "table, json or name (table)",
-                .one_of = {"table", "json", "name"}},
+                .help = "table, wide, json or name (table)",
+                .one_of = {"table", "wide", "json", "name"}},
                output_);
   }
   absl::Status Run() override {
@@ -64,19 +65,16 @@ class LaunchList final : public TaskCommand {
     TY_ASSIGN_OR_RETURN(const Document answer, launcher->Ask("GET", "/tasks"));
     const Array* const tasks = ArrayAt(answer, {"tasks"});
     if (tasks == nullptr) return absl::InternalError("the launcher's answer makes no sense");
-    if (output_ == "json") std::cout << PrintJson(*tasks) << "\n";
-    std::vector<std::vector<std::string>> rows = {
-        {"NAME", "PHASE", "STRATEGY", "RUNNING", "RESTARTS", "AGE"}};
-    for (const Document& task : *tasks) {
-      const std::string name(StringAt(task, {"name"}));
-      if (output_ == "name") std::cout << name << "\n";
-      rows.push_back(
-          {name, std::string(StringAt(task, {"phase"})), std::string(StringAt(task, {"spec", "strategy"})),
-           StrCat(CountRunning(task), "/", CountMembers(task)),
-           std::to_string(IntAt(task, {"restarts"}).value_or(0)), AgeOf(StringAt(task, {"created"}))});
+    if (output_ == "json") return cli::Print(StrCat(PrintJson(*tasks), "\n"));
+    std::vector<view::Job> jobs;
+    for (const Document& task : *tasks) jobs.push_back(PageOf(task).job);
+    if (output_ == "name") {
+      for (const view::Job& job : jobs) std::cout << job.name << "\n";
+    } else if (jobs.empty()) {
+      std::cerr << "there are no tasks" << std::endl;
+    } else {
+      return cli::Print(JobTable(jobs, {.wide = output_ == "wide"}));
     }
-    if (output_ == "table" && rows.size() == 1) std::cerr << "there are no tasks" << std::endl;
-    if (output_ == "table" && rows.size() > 1) std::cout << Table(rows, 3);
     return absl::OkStatus();
   }
 
@@ -101,32 +99,8 @@ class LaunchStatus final : public TaskCommand {
   absl::Status Run() override {
     TY_ASSIGN_OR_RETURN(const auto launcher, launcher_.Connect(/*start=*/false));
     TY_ASSIGN_OR_RETURN(const Document task, launcher->Ask("GET", Path()));
-    if (output_ == "json") {
-      std::cout << PrintJson(task) << "\n";
-      return absl::OkStatus();
-    }
-    std::cout << task_ << ": " << StringAt(task, {"phase"}) << ": " << StringAt(task, {"reason"}) << "\n"
-              << "attempt " << IntAt(task, {"attempt"}).value_or(0) << ", "
-              << IntAt(task, {"restarts"}).value_or(0) << " of "
-              << IntAt(task, {"spec", "maxRestarts"}).value_or(0) << " restarts, made "
-              << AgeOf(StringAt(task, {"created"})) << " ago\n\n";
-    std::vector<std::vector<std::string>> rows = {{"MEMBER", "ATTEMPT", "POD", "STATE"}};
-    if (const Array* const members = ArrayAt(task, {"members"})) {
-      for (const Document& member : *members)
-        rows.push_back({std::string(StringAt(member, {"name"})),
-                        std::to_string(IntAt(member, {"attempt"}).value_or(0)),
-                        std::string(StringAt(member, {"pod"})), std::string(StringAt(member, {"state"}))});
-    }
-    std::cout << Table(rows, 3);
-    const Array* const history = ArrayAt(task, {"history"});
-    if (history == nullptr || history->empty()) return absl::OkStatus();
-    rows = {{"RESTARTED", "ATTEMPT", "BECAUSE"}};
-    for (const Document& restart : *history)
-      rows.push_back({StrCat(AgeOf(StringAt(restart, {"time"})), " ago"),
-                      std::to_string(IntAt(restart, {"attempt"}).value_or(0)),
-                      StrCat(StringAt(restart, {"member"}), " ", StringAt(restart, {"cause"}))});
-    std::cout << "\n" << Table(rows, 3);
-    return absl::OkStatus();
+    if (output_ == "json") return cli::Print(StrCat(PrintJson(task), "\n"));
+    return cli::Print(view::PrintDescription(PageOf(task), absl::Now()));
   }
 
  private:

@@ -10,10 +10,7 @@
 #include "cli/commands.h"
 #include "cli/kube_common.h"
 #include "cli/kv_common.h"
-#include "cli/object_file.h"
-#include "cli/scale_flags.h"
 #include "kube/curl_transport.h"
-#include "operator/definitions.h"
 #include "operator/kinds.h"
 #include "operator/preview.h"
 

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/elastic_flags.h"
 #include "cli/ending_signals.h"
-#include "cli/interruption.h"
 #include "cli/status_line.h"
 #include "client/elastic_job.h"
 
@@ -24,61 +24,46 @@ class ProgressPrinter {
   void Show(const client::ElasticNews& news) {
     for (const kube::GonePod& pod : news.replaced)
       line_.Say(StrCat(pod.member, " is restarted: ", pod.pod, " ", pod.cause));
-    if (news.progress.is_null()) return line_.Show(news.phase.empty() ? "the job is starting" : news.phase);
-    const Document& progress = news.progress;
+    if (!news.progress) return line_.Show(news.phase.empty() ? "the job is starting" : news.phase);
     restarts_ = news.restarts;
-    line_.Show(Text(progress));
+    line_.Show(Text(*news.progress));
   }
   void End() { line_.End(); }
 
-  std::string Text(const Document& progress) const {
-    const std::string_view phase = StringAt(progress, {"phase"});
-    std::string text;
-    if (phase == "Training") {
-      text = StrCat("epoch ", IntAt(progress, {"epoch"}).value_or(0), "/",
-                    IntAt(progress, {"epochs"}).value_or(0));
-    } else {
-      for (const char c : phase) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-    StrAppend(text, "  ", IntAt(progress, {"records"}).value_or(0), "/",
-              IntAt(progress, {"epochRecords"}).value_or(0), " records");
-    if (const auto loss = NumberAt(progress, {"loss"})) text += fmt::format("  loss {:.4f}", *loss);
-    if (const std::int64_t times = IntAt(progress, {"nonFinite"}).value_or(0); times > 0)
-      StrAppend(text, "  ", times, " non-finite (", StringAt(progress, {"lastNonFinite"}), ")");
+  std::string Text(const job::Progress& progress) const {
+    const bool trains = progress.phase == job::WorkPhase::kTraining;
+    std::string text =
+        trains ? StrCat("epoch ", progress.epoch, "/", progress.epochs) : LowerCase(Print(progress.phase));
+    StrAppend(text, "  ", progress.records, "/", progress.epoch_records, " records");
+    if (progress.loss) text += fmt::format("  loss {:.4f}", *progress.loss);
+    if (progress.nonfinite > 0)
+      StrAppend(text, "  ", progress.nonfinite, " non-finite (", progress.last_nonfinite, ")");
     text += Metrics(progress);
-    StrAppend(text, "  ", IntAt(progress, {"workers"}).value_or(0), " workers  ");
-    if (const std::int64_t pservers = IntAt(progress, {"pservers"}).value_or(0); pservers > 0)
-      StrAppend(text, pservers, " pservers  ");
+    StrAppend(text, "  ", progress.workers, " workers  ");
+    if (progress.pservers > 0) StrAppend(text, progress.pservers, " pservers  ");
     StrAppend(text, restarts_, " restarts");
-    const double rate = NumberAt(progress, {"rate"}).value_or(0);
+    const double rate = progress.rate.value_or(0);
     if (rate >= 1) {
       text += fmt::format("  {:.0f} records/s", rate);
-      const double all =
-          NumberAt(progress, {"epochRecords"}).value_or(0) * NumberAt(progress, {"epochs"}).value_or(0);
-      const double left = (all - NumberAt(progress, {"totalRecords"}).value_or(0)) / rate;
-      if (phase == "Training" && left > 0)
+      const double all = static_cast<double>(progress.epoch_records) * static_cast<double>(progress.epochs);
+      const double left = (all - static_cast<double>(progress.total_records)) / rate;
+      if (trains && left > 0)
         StrAppend(text, "  ", absl::FormatDuration(absl::Seconds(std::ceil(left))), " left");
     }
-    if (const std::string_view checkpoint = StringAt(progress, {"checkpoint"});
-        checkpoint.starts_with("could not"))
-      StrAppend(text, "  checkpoint ", checkpoint);
-    if (const std::string_view waiting = StringAt(progress, {"waiting"}); !waiting.empty() && rate < 1)
-      StrAppend(text, "  waiting for ", waiting);
+    if (progress.checkpoint.starts_with("could not")) StrAppend(text, "  checkpoint ", progress.checkpoint);
+    if (!progress.waiting.empty() && rate < 1) StrAppend(text, "  waiting for ", progress.waiting);
     return text;
   }
 
-  static std::string Metrics(const Document& progress) {
+  static std::string Metrics(const job::Progress& progress) {
     std::string text;
-    if (const Object* const metrics = ObjectAt(progress, {"metrics"})) {
-      for (const auto& metric : *metrics)
-        text += fmt::format("  {} {:.4f}", Key(metric), NumberOf(metric.value()).value_or(0));
-    }
+    for (const auto& [name, value] : progress.metrics) text += fmt::format("  {} {:.4f}", name, value);
     return text;
   }
 
  private:
   StatusLine line_;
-  int restarts_ = 0;
+  std::int64_t restarts_ = 0;
 };
 
 class ElasticCommand final : public Command {
@@ -182,18 +167,17 @@ class ElasticCommand final : public Command {
         }
       }
       printer.Show(news);
-      const std::string_view phase = StringAt(news.progress, {"phase"});
-      if (phase == "Complete") {
+      const job::Progress progress = news.progress.value_or(job::Progress());
+      if (progress.phase == job::WorkPhase::kComplete) {
         printer.End();
-        std::cout << Summary(news) << std::endl;
+        std::cout << Summary(progress, news.restarts) << std::endl;
         return keep_ ? absl::OkStatus() : job.Delete();
       }
-      const std::string_view reason = StringAt(news.progress, {"reason"});
-      if (phase == "Failed" || news.failed) {
+      if (progress.phase == job::WorkPhase::kFailed || news.failed) {
         printer.End();
-        return absl::InternalError(StrCat("job ", job_name,
-                                          " has failed: ", reason.empty() ? news.phase : reason,
-                                          "; its pods are kept: `trainyard logs elastic/", job_name, "`"));
+        return absl::InternalError(
+            StrCat("job ", job_name, " has failed: ", progress.reason.empty() ? news.phase : progress.reason,
+                   "; its pods are kept: `trainyard logs elastic/", job_name, "`"));
       }
       if (news.gone || news.ended) {
         printer.End();
@@ -203,17 +187,15 @@ class ElasticCommand final : public Command {
     }
   }
 
-  std::string Summary(const client::ElasticNews& news) const {
-    const Document& progress = news.progress;
+  std::string Summary(const job::Progress& progress, std::int64_t restarts) const {
     std::string text = StrCat(kind_ == master::JobKind::kTrain      ? "trained "
                               : kind_ == master::JobKind::kEvaluate ? "evaluated "
                                                                     : "predicted ",
-                              IntAt(progress, {"totalRecords"}).value_or(0), " records");
-    if (kind_ == master::JobKind::kTrain)
-      StrAppend(text, ", version ", IntAt(progress, {"version"}).value_or(0));
-    if (const std::int64_t times = IntAt(progress, {"nonFinite"}).value_or(0); times > 0)
-      StrAppend(text, ", ", times, " times not finite (", StringAt(progress, {"lastNonFinite"}), ")");
-    return StrCat(text, ProgressPrinter::Metrics(progress), "  ", news.restarts, " restarts");
+                              progress.total_records, " records");
+    if (kind_ == master::JobKind::kTrain) StrAppend(text, ", version ", progress.version);
+    if (progress.nonfinite > 0)
+      StrAppend(text, ", ", progress.nonfinite, " times not finite (", progress.last_nonfinite, ")");
+    return StrCat(text, ProgressPrinter::Metrics(progress), "  ", restarts, " restarts");
   }
 
   const master::JobKind kind_;

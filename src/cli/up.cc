@@ -16,14 +16,13 @@
 #include "base/text.h"
 #include "cli/cluster_common.h"
 #include "cli/commands.h"
-#include "cli/dashboard_flag.h"
 #include "cli/ending_signals.h"
 #include "cli/event_lines.h"
 #include "dashboard/dashboard.h"
 #include "kube/quantity.h"
 #include "local/cluster.h"
 #include "node/end_pods.h"
-#include "operator/definitions.h"
+#include "operator/kinds.h"
 #include "operator/operator.h"
 
 namespace trainyard::cli {

@@ -13,6 +13,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "client/gateway_store.h"
+#include "job/status_document.h"
+#include "job/telling.h"
 #include "kube/curl_transport.h"
 #include "kube/node.h"
 #include "kv/open.h"
@@ -68,19 +70,15 @@ bool IsOfThisMachine(const Document& node) {
 
 }  // namespace
 
-bool IsFailure(std::string_view phase) {
-  return phase == "Failed" || phase == "Timeout" || phase == "Preempted" || phase == "NodeFail";
+job::JobStatus StatusOf(const Document& job) {
+  return job::ParseStatus(Find(job, {"status"}), job::kAiTrainingJobStatus);
 }
 
-std::string PhaseOf(const Document& job) {
-  std::string text(StringAt(job, {"status", "phase"}));
-  const Array* conditions = ArrayAt(job, {"status", "conditions"});
-  if (conditions == nullptr) return text;
-  for (const Document& condition : *conditions) {
-    if (StringAt(condition, {"type"}) != text || StringAt(condition, {"message"}).empty()) continue;
-    return StrCat(text, ": ", StringAt(condition, {"message"}));
-  }
-  return text;
+std::string PhaseOf(const job::JobStatus& status) {
+  const job::Condition* const current = status.Current();
+  if (current == nullptr) return "";
+  const std::string_view phase = job::StateName(job::Telling::kByPhase, current->type);
+  return current->message.empty() ? std::string(phase) : StrCat(phase, ": ", current->message);
 }
 
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Open(ClusterOptions options) {
@@ -205,7 +203,7 @@ absl::Status Cluster::AwaitStore(kv::Store& store) {
       std::string why(Message(answered));
       if (HasOwnStore()) {
         if (const auto job = Get(AITrainingJobs(), kStoreName); job.ok())
-          why = StrCat("AITrainingJob ", kStoreName, " is ", PhaseOf(*job));
+          why = StrCat("AITrainingJob ", kStoreName, " is ", PhaseOf(StatusOf(*job)));
       }
       return absl::UnavailableError(StrCat("the store at ", StoreUrlForPods(), " does not answer: ", why));
     }

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "client/manifests.h"
 #include "client/storage.h"
+#include "job/job_status.h"
 #include "kube/api.h"
 #include "kube/http.h"
 #include "kube/kubeconfig.h"
@@ -73,11 +74,9 @@ class Cluster {
   const std::unique_ptr<kube::Api> api_;
 };
 
-// The phases that an AITrainingJob ends in: as it should, and otherwise.
-inline constexpr std::string_view kSucceeded = "Succeed";
-bool IsFailure(std::string_view phase);
-
-// Why an AITrainingJob is as it is, for people: "Pending: 0/3 nodes are available". Empty: it says nothing.
-std::string PhaseOf(const Document& job);
+// Of an AITrainingJob.
+job::JobStatus StatusOf(const Document& job);
+// Why it is as it is, for people: "Pending: 0/3 nodes are available". Empty: it says nothing.
+std::string PhaseOf(const job::JobStatus& status);
 
 }  // namespace trainyard::client

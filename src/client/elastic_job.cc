@@ -65,14 +65,14 @@ class ClusterElasticJob final : public ElasticJob {
       return news;
     }
     const Document& object = job->object;
-    if (const Document* const progress = Find(object, {"status", "progress"})) news.progress = *progress;
-    news.phase = PhaseOf(object);
-    news.restarts = static_cast<int>(IntAt(object, {"status", "restartTotal"}).value_or(0));
-    const std::string_view phase = StringAt(object, {"status", "phase"});
-    news.failed = IsFailure(phase);
-    news.ended = news.failed || phase == kSucceeded;
-    const std::string_view reported = StringAt(news.progress, {"phase"});
-    TakeReplaced(job->meta, news.ended || reported == "Complete" || reported == "Failed", news);
+    const job::JobStatus status = StatusOf(object);
+    if (const Document* const progress = Find(object, {"status", "progress"}))
+      news.progress = job::ParseProgress(job::Reporter::kMaster, *progress);
+    news.phase = PhaseOf(status);
+    news.restarts = status.CountRestarts();
+    news.ended = status.IsFinished();
+    news.failed = news.ended && !status.Is(job::State::kSucceeded);
+    TakeReplaced(job->meta, news.ended || (news.progress && IsOver(news.progress->phase)), news);
     return news;
   }
 
@@ -122,9 +122,8 @@ absl::Status RemoveEnded(Cluster& cluster, const std::string& name) {
   const absl::StatusOr<Document> there = cluster.Get(AITrainingJobs(), name);
   if (kube::IsNotFound(there.status())) return absl::OkStatus();
   TY_RETURN_IF_ERROR(there);
-  const std::string_view phase = StringAt(*there, {"status", "phase"});
   const bool ours = StringAt(*there, {"metadata", "labels", kElasticJobLabel}) == name;
-  if (!ours || (phase != kSucceeded && !IsFailure(phase))) {
+  if (!ours || !StatusOf(*there).IsFinished()) {
     return absl::AlreadyExistsError(StrCat("job ", name,
                                            ours ? " has not ended" : " is another kind of AITrainingJob",
                                            ": choose another --name, or delete it with `trainyard delete ",

@@ -1,28 +1,30 @@
 // An elastic job as a user has it: submitted, followed, deleted.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/document.h"
 #include "client/cluster.h"
 #include "client/elastic_manifests.h"
+#include "job/progress.h"
 #include "kube/pod_history.h"
 
 namespace trainyard::client {
 
 // What is known of a job at a moment.
 struct ElasticNews {
-  Document progress;    // as master/pods/job_link.h prints it; null: the master has not reported yet
-  std::string phase;    // of the AITrainingJob, with what it says of it: "Pending: 0/1 nodes are available"
-  int restarts = 0;     // of all pods together
-  bool gone = false;    // the job is not there any more
-  bool ended = false;   // the job has ended
-  bool failed = false;  // and not as it should
+  std::optional<job::Progress> progress;  // none: the master has not reported yet
+  std::string phase;  // of the AITrainingJob, with what it says of it: "Pending: 0/1 nodes are available"
+  std::int64_t restarts = 0;            // of all pods together
+  bool gone = false;                    // the job is not there any more
+  bool ended = false;                   // the job has ended
+  bool failed = false;                  // and not as it should
   std::vector<kube::GonePod> replaced;  // pods that were replaced since the last call
 };
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "client/job_names.h"
+#include "client/graph_jobs.h"
 #include "ps/job.h"
 #include "ps/scaling.h"
 
@@ -88,6 +88,18 @@ void ResolveSources(std::vector<graph::Graph>& graphs) {
     }
     graph.origin = origin;
   }
+}
+
+// A lease and the key under it.
+absl::StatusOr<kv::Lease> Begin(kv::Store& store, const ps::JobKeys& keys, absl::Duration ttl) {
+  TY_ASSIGN_OR_RETURN(const kv::Lease lease, store.GrantLease(ttl));
+  const absl::StatusOr<kv::TxnResult> put =
+      store.Txn({.compares = {kv::Absent(keys.Client())},
+                 .then = {kv::PutOp{.key = keys.Client(), .value = "{}", .lease = lease.id}}});
+  if (put.ok() && put->succeeded) return lease;
+  store.RevokeLease(lease.id).IgnoreError();
+  if (!put.ok()) return put.status();
+  return absl::AlreadyExistsError(StrCat("job ", keys.job, " has a client that keeps it in the foreground"));
 }
 
 }  // namespace
@@ -283,11 +295,11 @@ absl::Status GraphJob::Look() {
   const absl::StatusOr<Document> object = cluster_.Get(AITrainingJobs(), ObjectName());
   if (kube::IsNotFound(object.status())) return WasKilled();
   if (!object.ok()) return object.status();
-  const std::string_view phase = StringAt(*object, {"status", "phase"});
-  if (IsFailure(phase))
-    return absl::FailedPreconditionError(StrCat("job ", name_, " has ended as ", PhaseOf(*object)));
-  if (phase == kSucceeded) return absl::OutOfRangeError(StrCat("job ", name_, " is complete"));
-  TellOfWaiting(phase == "Running" ? "" : PhaseOf(*object));
+  const job::JobStatus status = StatusOf(*object);
+  if (status.Is(job::State::kSucceeded)) return absl::OutOfRangeError(StrCat("job ", name_, " is complete"));
+  if (status.IsFinished())
+    return absl::FailedPreconditionError(StrCat("job ", name_, " has ended as ", PhaseOf(status)));
+  TellOfWaiting(status.Is(job::State::kRunning) ? "" : PhaseOf(status));
   return absl::OkStatus();
 }
 
@@ -317,7 +329,7 @@ absl::StatusOr<JobStatus> GraphJob::Status() {
                    .pservers = meta.pservers,
                    .steps = meta.steps};
   const absl::StatusOr<Document> object = cluster_.Get(AITrainingJobs(), ObjectName());
-  if (object.ok()) status.phase = PhaseOf(*object);
+  if (object.ok()) status.phase = PhaseOf(StatusOf(*object));
   return status;
 }
 
@@ -361,6 +373,45 @@ absl::Status RemoveStored(kv::Store& store, const ps::JobKeys& keys) {
     std::filesystem::remove(std::filesystem::path(file).parent_path(), unseen);  // once it is empty
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Heartbeat>> Heartbeat::Start(kv::Store& store, const ps::JobKeys& keys,
+                                                            absl::Duration lease) {
+  TY_ASSIGN_OR_RETURN(const kv::Lease granted, Begin(store, keys, lease));
+  return std::unique_ptr<Heartbeat>(new Heartbeat(store, keys, granted));
+}
+
+Heartbeat::Heartbeat(kv::Store& store, const ps::JobKeys& keys, kv::Lease lease)
+    : store_(store), keys_(keys), lease_(lease), thread_([this] { Renew(); }) {}
+
+Heartbeat::~Heartbeat() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+  store_.RevokeLease(lease_.id).IgnoreError();
+}
+
+void Heartbeat::Renew() {
+  for (;;) {
+    {
+      const MutexLock lock(mu_);
+      const SteadyTime next = Clock::System().Steady() + lease_.ttl / 4;
+      while (!stopping_ && changed_.WaitUntil(mu_, next)) {
+      }
+      if (stopping_) return;
+    }
+    const absl::Status renewed = store_.KeepAlive(lease_.id).status();
+    if (renewed.ok()) continue;
+    log::Warn("the heart-beat of this client does not reach the store",
+              {{"job", keys_.job}, {"error", renewed}});
+    // It has ended while we live: a store that was away for longer, or a machine that slept. If the job's
+    // graphs have not seen it yet, they never need to.
+    if (!absl::IsNotFound(renewed)) continue;
+    if (const absl::StatusOr<kv::Lease> again = Begin(store_, keys_, lease_.ttl); again.ok()) lease_ = *again;
+  }
 }
 
 }  // namespace trainyard::client

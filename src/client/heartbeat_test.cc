@@ -1,8 +1,7 @@
-#include "client/heartbeat.h"
-
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "client/graph_job.h"
 #include "kv/memory_store.h"
 
 namespace trainyard::client {

@@ -3,7 +3,7 @@
 #include "base/base64.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "client/job_names.h"
+#include "client/graph_jobs.h"
 #include "kube/quantity.h"
 
 namespace trainyard::client {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/error.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::controllers {
 namespace {
@@ -148,7 +148,7 @@ bool SetCondition(Document& object, const ConditionValue& condition, absl::Time 
     return false;
   }
   Object& members = found->get_object();
-  if (StringAt(*found, {"status"}) != condition.status) members["lastTransitionTime"] = kube::PrintTime(now);
+  if (StringAt(*found, {"status"}) != condition.status) members["lastTransitionTime"] = PrintTime(now);
   members["status"] = condition.status;
   members["reason"] = condition.reason;
   members["message"] = condition.message;

@@ -14,12 +14,12 @@
 #include "apiserver/server.h"
 #include "base/clock.h"
 #include "base/document.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "controllers/actions.h"
 #include "controllers/controllers.h"
 #include "gtest/gtest.h"
 #include "kube/api.h"
-#include "kube/rfc3339.h"
 #include "kv/memory_store.h"
 
 namespace trainyard::controllers {

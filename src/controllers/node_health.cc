@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "controllers/actions.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::controllers {
 namespace {
@@ -139,7 +139,7 @@ void CorrectTaints(Document& node, const std::vector<kube::Taint>& wanted, absl:
   }
   for (const kube::Taint& taint : missing) {
     Object added{{"key", taint.key.view()}, {"effect", taint.effect.view()}};
-    if (taint.effect == kNoExecute) added["timeAdded"] = kube::PrintTime(now);
+    if (taint.effect == kNoExecute) added["timeAdded"] = PrintTime(now);
     kept.emplace_back(std::move(added));
   }
   if (kept.empty()) {

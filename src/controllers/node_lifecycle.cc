@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::controllers {
 namespace {
@@ -137,11 +137,10 @@ kube::Outcome NodeLifecycle::Pass(const kube::ObjectKey& key) {
 // only what is on disk, and a busy disk holds up the heartbeats of all nodes at once.
 absl::Status NodeLifecycle::WaitForHeartbeats() {
   const std::string name = "trainyard-controllers";
-  const Object lease{
-      {"apiVersion", kube::Resource::Leases().ApiVersion()},
-      {"kind", "Lease"},
-      {"metadata", Object{{"name", name}, {"namespace", "kube-system"}}},
-      {"spec", Object{{"holderIdentity", name}, {"renewTime", kube::PrintMicroTime(clock_.Now())}}}};
+  const Object lease{{"apiVersion", kube::Resource::Leases().ApiVersion()},
+                     {"kind", "Lease"},
+                     {"metadata", Object{{"name", name}, {"namespace", "kube-system"}}},
+                     {"spec", Object{{"holderIdentity", name}, {"renewTime", PrintMicroTime(clock_.Now())}}}};
   return api_
       .Patch(kube::Resource::Leases(), {.ns = "kube-system", .name = name}, PrintJson(lease),
              {.type = kube::PatchType::kApply, .field_manager = name, .force = true})

@@ -29,7 +29,7 @@ class NodeLifecycleTest : public ::testing::Test {
   }
   void Renew(const std::string& name) {
     Document lease = *world_.Find(kLeases, {"kube-node-lease", name});
-    MakeObjectAt(lease, {"spec"})["renewTime"] = kube::PrintMicroTime(world_.clock().Now());
+    MakeObjectAt(lease, {"spec"})["renewTime"] = PrintMicroTime(world_.clock().Now());
     world_.Update(kLeases, {"kube-node-lease", name}, lease);
   }
   // The node says how it is.
@@ -39,8 +39,8 @@ class NodeLifecycleTest : public ::testing::Test {
         Array{Object{{"type", "Ready"},
                      {"status", ready},
                      {"reason", "KubeletReady"},
-                     {"lastHeartbeatTime", kube::PrintTime(world_.clock().Now())},
-                     {"lastTransitionTime", kube::PrintTime(world_.clock().Now())}}};
+                     {"lastHeartbeatTime", PrintTime(world_.clock().Now())},
+                     {"lastTransitionTime", PrintTime(world_.clock().Now())}}};
     world_.Update(kNodes, {"", name}, node, "status");
   }
   std::string Ready(const std::string& name) {
@@ -157,7 +157,7 @@ TEST_F(NodeLifecycleTest, TheNodesOwnClockDoesNotMatter) {
   world_.Wait(absl::Minutes(2), [&] {
     Document lease = *world_.Find(kLeases, {"kube-node-lease", "n1"});
     MakeObjectAt(lease, {"spec"})["renewTime"] =
-        kube::PrintMicroTime(absl::FromUnixSeconds(1000) + absl::Milliseconds(100) * ++ticks);
+        PrintMicroTime(absl::FromUnixSeconds(1000) + absl::Milliseconds(100) * ++ticks);
     world_.Update(kLeases, {"kube-node-lease", "n1"}, lease);
   });
   EXPECT_EQ(Ready("n1"), "True KubeletReady");

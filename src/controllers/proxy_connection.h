@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "controllers/proxy_rules.h"
+#include "controllers/proxy_feed.h"
 #include "http/event_loop.h"
 
 namespace trainyard::controllers {

@@ -1,15 +1,51 @@
 // Tells the service proxy of services and their endpoints as they change.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "controllers/actions.h"
-#include "controllers/proxy_rules.h"
+#include "controllers/observed.h"
 #include "controllers/service_proxy.h"
 #include "controllers/watches.h"
+#include "kube/service.h"
 
 namespace trainyard::controllers {
+
+// Where connections to services go. Pure.
+
+struct Backend {
+  std::string ip;
+  std::uint16_t port = 0;
+  auto operator<=>(const Backend&) const = default;
+};
+
+// One address and port of a service, and who is behind it.
+struct ProxyRule {
+  std::string ip;
+  std::uint16_t port = 0;
+  bool affinity = false;          // a client is led to the same backend again
+  std::vector<Backend> backends;  // sorted; empty: connections are refused
+  bool operator==(const ProxyRule&) const = default;
+};
+
+struct ProxyPlan {
+  std::vector<ProxyRule> rules;
+  // Ports that cannot be served, in words: "port 53/UDP: only TCP is forwarded".
+  std::vector<std::string> unserved;
+  bool operator==(const ProxyPlan&) const = default;
+};
+
+// Null: there are no endpoints.
+ProxyPlan PlanProxy(const kube::CompactService& service, const ObservedEndpoints* endpoints);
+
+// The place of the backend that a client with affinity is led to: the same as long as it is there, whatever
+// others come and go. `backends` is not empty.
+std::size_t ChooseFor(const std::string& client, const std::vector<Backend>& backends);
 
 // Used by one thread. What it is given must outlive it.
 class ProxyFeed {

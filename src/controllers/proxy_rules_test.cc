@@ -1,6 +1,5 @@
-#include "controllers/proxy_rules.h"
-
 #include "base/text.h"
+#include "controllers/proxy_feed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "controllers/proxy_rules.h"
+#include "controllers/proxy_feed.h"
 #include "kube/resource.h"
 
 namespace trainyard::controllers {

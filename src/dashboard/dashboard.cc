@@ -18,7 +18,6 @@
 #include "kube/error.h"
 #include "kube/names.h"
 #include "view/reader.h"
-#include "view/usage.h"
 
 namespace trainyard::dashboard {
 namespace {

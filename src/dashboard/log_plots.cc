@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "kube/http.h"
-#include "kube/rfc3339.h"
 #include "view/log_metrics.h"
 
 namespace trainyard::dashboard {
@@ -54,7 +54,7 @@ std::pair<absl::Time, std::string_view> SplitTime(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || line.empty() || line[0] < '0' || line[0] > '9')
     return {absl::InfinitePast(), ""};
-  const auto time = kube::ParseTime(line.substr(0, space));
+  const auto time = ParseTime(line.substr(0, space));
   if (!time.ok()) return {absl::InfinitePast(), ""};
   return {*time, line.substr(space + 1)};
 }
@@ -118,7 +118,7 @@ void LogPlots::Update(const view::JobPage& page, JobLogs& logs) {
     if (member == page.members.end()) continue;
     std::string target = LogTarget(page, *member);
     if (const auto known = logs.pods.find(member->uid); known != logs.pods.end()) {
-      StrAppend(target, "&sinceTime=", kube::PercentEncoded(kube::PrintTime(known->second)));
+      StrAppend(target, "&sinceTime=", kube::PercentEncoded(PrintTime(known->second)));
     } else {
       StrAppend(target, "&tailLines=", kMostLines);
       if (member->has_previous) {
@@ -167,6 +167,23 @@ void LogPlots::TakeLine(const std::string& member, absl::Time time, std::string_
     if (!series.points().empty() && Seconds(time) < series.points().back().first) continue;
     series.Add(Seconds(time), value);
   }
+}
+
+void Series::Add(double seconds, double value, bool on_change) {
+  if (!points_.empty()) {
+    if (on_change && points_.back().second == value) return;
+    if (seconds - points_.back().first < least_gap_) {
+      points_.back().second = value;
+      return;
+    }
+  }
+  points_.emplace_back(seconds, value);
+  if (points_.size() <= most_) return;
+  std::vector<std::pair<double, double>> half;
+  for (std::size_t i = 0; i < points_.size(); i += 2) half.push_back(points_[i]);
+  if (half.back() != points_.back()) half.push_back(points_.back());
+  points_ = std::move(half);
+  least_gap_ = (points_.back().first - points_.front().first) / static_cast<double>(most_);
 }
 
 }  // namespace trainyard::dashboard

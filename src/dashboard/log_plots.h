@@ -2,19 +2,38 @@
 // job, and no more of it than can be shown. So a plot has also what was before anybody looked.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "dashboard/series.h"
 #include "kube/api.h"
 #include "view/job.h"
 
 namespace trainyard::dashboard {
+
+// A value over time, in a bounded number of points.
+
+// When there are too many points, every second one goes.
+class Series {
+ public:
+  explicit Series(std::size_t most = 600) : most_(most) {}
+  // Seconds since 1970. A point is taken only if it is so much later than the last one, or, with `on_change`,
+  // if the value is another.
+  void Add(double seconds, double value, bool on_change = false);
+  const std::vector<std::pair<double, double>>& points() const { return points_; }
+  bool operator==(const Series&) const = default;
+
+ private:
+  std::size_t most_;
+  double least_gap_ = 0;
+  std::vector<std::pair<double, double>> points_;
+};
 
 // By name: "loss", "accuracy".
 using Plots = std::map<std::string, Series>;

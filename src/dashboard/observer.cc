@@ -181,7 +181,7 @@ void Observer::TakeSample(bool attended) {
       if (!job.over || found == known.end() || !found->second->job.over)
         seen->size.Add(now, job.ready, /*on_change=*/true);
       job.object = Document();
-      job.told = Document();
+      job.reported.reset();
       seen->job = std::move(job);
       next->jobs.push_back(std::move(seen));
     }

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/mutex.h"
-#include "dashboard/series.h"
+#include "dashboard/log_plots.h"
 #include "kube/api.h"
 #include "view/job.h"
 
@@ -32,7 +32,7 @@ class Watches;
 namespace trainyard::dashboard {
 
 struct SeenJob {
-  view::Job job;  // without its object and what it tells
+  view::Job job;  // without its object and what it reports
   Series size{60};
 };
 

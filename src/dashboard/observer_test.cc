@@ -2,10 +2,10 @@
 
 #include <atomic>
 
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kube/rfc3339.h"
 #include "tests/support/fake_server.h"
 
 namespace trainyard::dashboard {
@@ -32,7 +32,7 @@ class ObserverTest : public testing::Test {
     server_.Put(kube::Resource::Events(),
                 StrCat(R"({"metadata":{"name":")", name, R"(","namespace":"d","uid":"u-)", name,
                        R"("},"involvedObject":{"kind":"Pod","name":"p"},"reason":")", name,
-                       R"(","lastTimestamp":")", kube::PrintTime(time), R"("})"));
+                       R"(","lastTimestamp":")", PrintTime(time), R"("})"));
   }
   std::unique_ptr<Observer> Start(absl::Duration look_every = absl::ZeroDuration()) {
     return std::make_unique<Observer>(server_, clock_, ObserverOptions{.look_every = look_every},

@@ -1,11 +1,12 @@
 #include "dashboard/pages.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ranges>
 #include <set>
 
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 #include "view/diagnosis.h"
 #include "view/parse.h"
 
@@ -15,7 +16,7 @@ namespace {
 constexpr double kMilli = 1000;
 
 void PutTime(Object& object, std::string_view key, absl::Time time) {
-  if (time != absl::InfinitePast()) object[key] = kube::PrintMicroTime(time);
+  if (time != absl::InfinitePast()) object[key] = PrintMicroTime(time);
 }
 
 Array PointsOf(const Series& series) {
@@ -29,7 +30,7 @@ Object Summary(const view::Job& job, const SeenJob* seen) {
              {"namespace", job.ns},
              {"name", job.name},
              {"uid", job.uid},
-             {"state", job.state},
+             {"state", job.shown},
              {"over", job.over},
              {"succeeded", job.succeeded},
              {"ready", job.ready},
@@ -95,15 +96,13 @@ Array Timeline(const view::JobPage& page) {
   return bars;
 }
 
-void AddTold(const Document& told, absl::Time now, Plots& plots) {
+void AddReported(const job::Progress& progress, absl::Time now, Plots& plots) {
   const double seconds = absl::ToDoubleSeconds(now - absl::UnixEpoch());
-  const auto add = [&](std::string_view name, const Document& value) {
-    if (value.is_number()) plots[std::string(name)].Add(seconds, value.to_number<double>());
+  const auto add = [&](const std::string& name, double value) {
+    if (std::isfinite(value)) plots[name].Add(seconds, value);
   };
-  if (const Document* const loss = Find(told, {"loss"})) add("loss", *loss);
-  if (const Object* const metrics = ObjectAt(told, {"metrics"})) {
-    for (const auto& metric : *metrics) add(Key(metric), metric.value());
-  }
+  if (progress.loss) add("loss", *progress.loss);
+  for (const auto& [name, value] : progress.metrics) add(name, value);
 }
 
 Object PodOnNode(const kube::CompactPod& pod) {
@@ -143,12 +142,12 @@ Array ResourcesOf(const kube::CompactNode& node, const std::vector<const kube::C
 Document JobsPage(const Snapshot& snapshot, const std::string& cluster, absl::Time now) {
   Array jobs;
   for (const auto& seen : snapshot.jobs) jobs.push_back(Summary(seen->job, seen.get()));
-  return Object{{"cluster", cluster}, {"now", kube::PrintMicroTime(now)}, {"jobs", std::move(jobs)}};
+  return Object{{"cluster", cluster}, {"now", PrintMicroTime(now)}, {"jobs", std::move(jobs)}};
 }
 
 Document JobPage(const view::JobPage& page, JobExtras extras, absl::Time now) {
   const view::Diagnosis diagnosis = view::Diagnose(page, now);
-  if (!page.job.over) AddTold(page.job.told, now, extras.plots);
+  if (!page.job.over && page.job.reported) AddReported(*page.job.reported, now, extras.plots);
   Object job = Summary(page.job, extras.seen);
   Array progress;
   for (const auto& [name, value] : page.job.progress) progress.push_back(Array{name, value});
@@ -171,9 +170,9 @@ Document JobPage(const view::JobPage& page, JobExtras extras, absl::Time now) {
   Array events;
   for (const view::Event& event : page.events) events.push_back(PrintEvent(event, page.job.ns));
   return Object{
-      {"now", kube::PrintMicroTime(now)}, {"job", std::move(job)},     {"sentence", diagnosis.sentence},
-      {"waits", Texts(diagnosis.waits)},  {"next", diagnosis.next},    {"members", std::move(members)},
-      {"timeline", Timeline(page)},       {"plots", std::move(plots)}, {"events", std::move(events)}};
+      {"now", PrintMicroTime(now)},      {"job", std::move(job)},     {"sentence", diagnosis.sentence},
+      {"waits", Texts(diagnosis.waits)}, {"next", diagnosis.next},    {"members", std::move(members)},
+      {"timeline", Timeline(page)},      {"plots", std::move(plots)}, {"events", std::move(events)}};
 }
 
 Document NodesPage(const std::vector<kube::CompactNode>& nodes, const std::vector<kube::CompactPod>& pods,
@@ -193,7 +192,7 @@ Document NodesPage(const std::vector<kube::CompactNode>& nodes, const std::vecto
                          {"resources", ResourcesOf(node, here)},
                          {"pods", std::move(shown)}});
   }
-  return Object{{"now", kube::PrintMicroTime(now)}, {"nodes", std::move(out)}};
+  return Object{{"now", PrintMicroTime(now)}, {"nodes", std::move(out)}};
 }
 
 Document PrintEvent(const view::Event& event, const std::string& ns) {
@@ -207,7 +206,7 @@ Document EventsPage(const std::vector<ClusterEvent>& events, absl::Time now) {
   Array out;
   for (auto event = events.rbegin(); event != events.rend(); ++event)
     out.push_back(PrintEvent(event->event, event->ns));
-  return Object{{"now", kube::PrintMicroTime(now)}, {"events", std::move(out)}};
+  return Object{{"now", PrintMicroTime(now)}, {"events", std::move(out)}};
 }
 
 }  // namespace trainyard::dashboard

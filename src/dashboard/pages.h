@@ -12,7 +12,7 @@
 #include "kube/node.h"
 #include "kube/pod.h"
 #include "view/job.h"
-#include "view/usage.h"
+#include "view/reader.h"
 
 namespace trainyard::dashboard {
 

@@ -15,7 +15,7 @@ const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 
 TEST(JobPage, HasABarForEachPodAndSaysHowItEnded) {
   view::JobPage page{
-      .job = {.kind = view::Kind::kTfJob, .ns = "default", .name = "mnist", .state = "Running"}};
+      .job = {.kind = view::Kind::kTfJob, .ns = "default", .name = "mnist", .shown = "Running"}};
   page.members = {
       {.name = "worker-0", .pod = "a", .uid = "1", .state = "Running", .runs = true, .created = kNow},
       {.name = "worker-1", .pod = "b", .uid = "2", .state = "Completed", .created = kNow, .since = kNow}};
@@ -35,8 +35,9 @@ TEST(JobPage, HasABarForEachPodAndSaysHowItEnded) {
 }
 
 TEST(JobPage, EndsAPlotWithWhatTheJobTellsNow) {
-  view::JobPage page{.job = {.kind = view::Kind::kElastic, .ns = "d", .name = "m", .state = "Training"}};
-  page.job.told = *ParseJson(R"({"loss":0.25,"metrics":{"accuracy_0":1,"note":"none"}})");
+  view::JobPage page{.job = {.kind = view::Kind::kElastic, .ns = "d", .name = "m", .shown = "Training"}};
+  page.job.reported = job::ParseProgress(
+      job::Reporter::kMaster, *ParseJson(R"({"loss":0.25,"metrics":{"accuracy_0":1,"note":"none"}})"));
   const double now = absl::ToDoubleSeconds(kNow - absl::UnixEpoch());
   Plots plots;
   plots["loss"].Add(now - 1, 0.5);

@@ -1,5 +1,4 @@
-#include "dashboard/series.h"
-
+#include "dashboard/log_plots.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,6 +6,7 @@
 
 #include "job/job_spec.h"
 #include "job/job_status.h"
+#include "job/plan_builder.h"
 
 namespace trainyard::job {
 
@@ -30,5 +31,17 @@ struct JobVerdict {
 // roles: the job succeeds when all of them have, and fails when one has. With None, or with no role that
 // decides, it is over when all pods have ended. What can no longer matter is not waited for.
 JobVerdict JudgeJob(const JobSpec& spec, const JobStatus& status);
+
+// ---- What is left to do for a job that has ended, or has no pods for a while.
+
+// The job is to end so. One that is told of in phases is Terminating until its pods have ended, unless they
+// all have.
+void Conclude(PlanBuilder& builder, Ending ending);
+// Goes on with that.
+void PlanEnding(PlanBuilder& builder);
+// Cleans up as the policy says, keeps counting, and at last deletes the job itself.
+void PlanFinished(PlanBuilder& builder);
+// Removes the pods and services.
+void PlanSuspended(PlanBuilder& builder);
 
 }  // namespace trainyard::job

@@ -1,6 +1,5 @@
-#include "job/index_set.h"
-
 #include "gtest/gtest.h"
+#include "job/job_status.h"
 
 namespace trainyard::job {
 namespace {

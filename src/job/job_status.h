@@ -2,18 +2,38 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "job/index_set.h"
 #include "job/restart_rules.h"
 
 namespace trainyard::job {
+
+// Sets of indexes of pods, as status fields keep them: "0,2-5".
+class IndexSet {
+ public:
+  IndexSet() = default;
+  // Nothing: the text is no such set. An empty text is the empty set.
+  static std::optional<IndexSet> Parse(std::string_view text);
+  std::string Print() const;
+
+  void Insert(int index);
+  // Removes all indexes from `end` on.
+  void Truncate(int end);
+  bool Contains(int index) const;
+  int Count() const;
+  bool operator==(const IndexSet&) const = default;
+
+ private:
+  std::vector<std::pair<int, int>> ranges_;  // both ends included; in order, and never touching each other
+};
 
 // Where a job stands. One is the current state. A TFJob that has not got all its pods yet has none:
 //
@@ -155,6 +175,7 @@ struct JobStatus {
   // The current state; null: none.
   const Condition* Current() const;
   const Condition* Find(State type) const;
+  bool Is(State type) const;  // the current state
   bool IsFinished() const;
   std::int64_t CountRestarts() const;
 

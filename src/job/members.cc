@@ -1,5 +1,6 @@
 #include "job/members.h"
 
+#include "base/json.h"
 #include "base/text.h"
 #include "job/names.h"
 
@@ -30,6 +31,27 @@ std::string Fingerprint(std::string_view members) {
 
 std::string PrintMembersFile(std::int64_t epoch, std::string_view members) {
   return StrCat("epoch ", epoch, "\n", members);
+}
+
+std::string PrintTfCluster(const std::vector<TfTaskGroup>& groups) {
+  JsonObject cluster;
+  for (const TfTaskGroup& group : groups) {
+    std::string list = "[";
+    for (const std::string& address : group.addresses) {
+      if (list.size() > 1) list += ",";
+      AppendJsonString(list, address);
+    }
+    cluster.AddRaw(group.type, list + "]");
+  }
+  return cluster.Str();
+}
+
+std::string PrintTfTask(std::string_view task_type, int index) {
+  return JsonObject().Add("type", task_type).Add("index", index).Str();
+}
+
+std::string PrintTfConfig(std::string_view cluster_json, std::string_view task_type, int index) {
+  return JsonObject().AddRaw("cluster", cluster_json).AddRaw("task", PrintTfTask(task_type, index)).Str();
 }
 
 }  // namespace trainyard::job

@@ -3,9 +3,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "job/account.h"
 #include "job/job_view.h"
+#include "job/seats.h"
 
 namespace trainyard::job {
 
@@ -21,5 +22,20 @@ std::string Fingerprint(std::string_view members);
 
 // As it is stored: the epoch in the first line, then the members.
 std::string PrintMembersFile(std::int64_t epoch, std::string_view members);
+
+// ---- TF_CONFIG: how the TensorFlow processes of a job find each other.
+
+// One role of the cluster and where its processes listen, in the order of their indexes.
+struct TfTaskGroup {
+  std::string type;  // as TensorFlow calls it: "chief", "ps", "worker"
+  std::vector<std::string> addresses;
+};
+
+// The JSON text of the member `cluster`: the same for every process of a job.
+std::string PrintTfCluster(const std::vector<TfTaskGroup>& groups);
+// The member `task` of one process.
+std::string PrintTfTask(std::string_view task_type, int index);
+// The whole text for one process.
+std::string PrintTfConfig(std::string_view cluster_json, std::string_view task_type, int index);
 
 }  // namespace trainyard::job

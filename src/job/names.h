@@ -7,6 +7,13 @@
 
 namespace trainyard::job {
 
+// By which users of the original select the pods of an AITrainingJob.
+inline constexpr std::string_view kJobNameLabel = "TrainingJobName";
+inline constexpr std::string_view kRoleLabel = "TrainingJobReplicaName";
+inline constexpr std::string_view kIndexLabel = "TrainingJobReplicaIndex";
+// How often the pod of this index was recreated before; of the pods of every kind.
+inline constexpr std::string_view kAttemptAnnotation = "trainyard.dev/attempt";
+
 // Of the objects of a job.
 struct NameRule {
   std::string_view job;

@@ -6,15 +6,14 @@
 #include <variant>
 
 #include "base/text.h"
-#include "job/account.h"
 #include "job/end_policy.h"
-#include "job/ending.h"
 #include "job/gang.h"
 #include "job/members.h"
 #include "job/names.h"
 #include "job/plan_builder.h"
 #include "job/restart_policy.h"
 #include "job/seat_judge.h"
+#include "job/seats.h"
 #include "job/size.h"
 #include "job/telling.h"
 

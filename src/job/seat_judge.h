@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "job/account.h"
 #include "job/plan_builder.h"
 #include "job/restart_policy.h"
+#include "job/seats.h"
 
 namespace trainyard::job {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "job/account.h"
 #include "job/plan_builder.h"
+#include "job/seats.h"
 
 namespace trainyard::job {
 

@@ -178,13 +178,7 @@ class Cache {
   std::vector<IndexEntry> indexes_ TY_GUARDED_BY(mu_);
 };
 
-// The usual indexes: by the uid of the owner that controls, and by the value of a label.
-template <typename T>
-typename Cache<T>::IndexBy IndexByController() {
-  return [](const T& object, std::vector<std::string>& values) {
-    if (object.meta.controller) values.emplace_back(object.meta.controller->uid.view());
-  };
-}
+// The usual index: by the value of a label.
 template <typename T>
 typename Cache<T>::IndexBy IndexByLabel(std::string label) {
   return [label = std::move(label)](const T& object, std::vector<std::string>& values) {

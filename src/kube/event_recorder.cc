@@ -6,10 +6,10 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::kube {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <set>
 
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kube/names.h"
-#include "kube/rfc3339.h"
 #include "tests/support/fake_server.h"
 
 namespace trainyard::kube {

@@ -138,15 +138,6 @@ void Expectations::Forget(const ObjectKey& owner) {
   RemoveAll(owner, [](const ObjectKey&, const Pending&) { return true; });
 }
 
-std::size_t Expectations::CountPending() const {
-  MutexLock lock(mu_);
-  std::size_t count = 0;
-  for (const auto& [owner, objects] : owners_) {
-    for (const auto& [object, pendings] : objects) count += pendings.size();
-  }
-  return count;
-}
-
 // ---- the table
 
 void Expectations::Add(const ObjectKey& owner, const ObjectKey& object, Pending pending) {

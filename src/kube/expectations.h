@@ -77,8 +77,6 @@ class Expectations {
   Verdict Check(const ObjectKey& owner);
   // The owner is no more.
   void Forget(const ObjectKey& owner);
-  // How many writes have not been seen, of all owners.
-  std::size_t CountPending() const;
 
  private:
   enum class Kind { kCreation, kDeletion, kVersion };

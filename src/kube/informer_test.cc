@@ -55,9 +55,13 @@ std::vector<std::string> Show(const std::vector<Change<CompactPod>>& changes) {
   return shown;
 }
 
+void ByOwner(const CompactPod& pod, std::vector<std::string>& values) {
+  if (pod.meta.controller) values.emplace_back(pod.meta.controller->uid.view());
+}
+
 TEST(Cache, FindsObjectsByKeyNamespaceAndIndex) {
   Cache<CompactPod> cache;
-  const auto by_owner = cache.AddIndex(IndexByController<CompactPod>());
+  const auto by_owner = cache.AddIndex(ByOwner);
   const auto by_label = cache.AddIndex(IndexByLabel<CompactPod>("l"));
   cache.Apply(MakePod({.name = "b", .owner = "j1", .label = "p"}, "1", "1"));
   cache.Apply(MakePod({.name = "a", .owner = "j1", .label = "q"}, "2", "2"));
@@ -90,7 +94,7 @@ TEST(Cache, TellsWhatHasChanged) {
 
 TEST(Cache, TellsTheDifferenceWhenAllIsReplaced) {
   Cache<CompactPod> cache;
-  const auto by_owner = cache.AddIndex(IndexByController<CompactPod>());
+  const auto by_owner = cache.AddIndex(ByOwner);
   for (const char* name : {"same", "changed", "gone", "reborn"})
     cache.Apply(MakePod({.name = name}, "u", "1"));
   const auto kept = cache.Get({"ns", "same"});

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::kube {
 namespace {

@@ -31,21 +31,9 @@ Error ReadSpec(Reader& reader, Value value, CompactNode& out) {
   });
 }
 
-Error ReadAddresses(Reader& reader, Value list, std::vector<NodeAddress>& out) {
-  return reader.ForEachItem(list, [&](Value item) {
-    NodeAddress& address = out.emplace_back();
-    return reader.ForEachMember(item, [&](std::string_view key, Value field) -> Error {
-      if (key == "type") return Read(field, address.type);
-      if (key == "address") return Read(field, address.address);
-      return kOk;
-    });
-  });
-}
-
 Error ReadStatus(Reader& reader, Value value, CompactNode& out) {
   return reader.ForEachMember(value, [&](std::string_view key, Value field) -> Error {
     if (key == "allocatable") return Read(reader, field, out.allocatable);
-    if (key == "addresses") return ReadAddresses(reader, field, out.addresses);
     if (key != "conditions") return kOk;
     return json::ForEachCondition(reader, field,
                                   [&](std::string_view type, Condition condition, std::string_view) {
@@ -59,13 +47,6 @@ Error ReadStatus(Reader& reader, Value value, CompactNode& out) {
 }
 
 }  // namespace
-
-std::string_view CompactNode::FindAddress(std::string_view type) const {
-  for (const NodeAddress& address : addresses) {
-    if (address.type == type) return address.address;
-  }
-  return "";
-}
 
 absl::StatusOr<CompactNode> ParseNode(std::string json, const MetaOptions& options) {
   CompactNode node;

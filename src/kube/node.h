@@ -25,12 +25,6 @@ struct Taint {
   bool operator==(const Taint&) const = default;
 };
 
-struct NodeAddress {
-  SharedText type;  // "InternalIP", "Hostname", ...
-  std::string address;
-  bool operator==(const NodeAddress&) const = default;
-};
-
 struct CompactNode {
   ObjectMeta meta;
   Condition ready;
@@ -38,11 +32,8 @@ struct CompactNode {
   std::vector<Taint> taints;
   bool unschedulable = false;
   std::vector<ResourceAmount> allocatable;  // by name
-  std::vector<NodeAddress> addresses;
 
   bool IsReady() const { return ready.status == ConditionStatus::kTrue; }
-  // The first address of the type, or "".
-  std::string_view FindAddress(std::string_view type) const;
   bool operator==(const CompactNode&) const = default;
 };
 

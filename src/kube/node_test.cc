@@ -31,8 +31,6 @@ TEST(CompactNode, TellsWhetherAndWhatItCanRun) {
               ElementsAre(Taint{SharedText("gpu"), SharedText("yes"), SharedText("NoSchedule")}));
   EXPECT_EQ(FindAmount(node->allocatable, "cpu"), 3900);
   EXPECT_EQ(FindAmount(node->allocatable, "nvidia.com/gpu"), 8000);
-  EXPECT_EQ(node->FindAddress("InternalIP"), "10.0.0.5");
-  EXPECT_EQ(node->FindAddress("ExternalIP"), "");
 }
 
 TEST(CompactNode, ThatSaysNothingIsNotReady) {

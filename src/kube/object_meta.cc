@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "kube/json_reader.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::kube {
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/pod_end.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::kube {
 namespace {

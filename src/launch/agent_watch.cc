@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "launch/manifests.h"
+#include "launch/task.h"
 
 namespace trainyard::launch {
 namespace {

@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "job/names.h"
+#include "job/status_document.h"
 #include "kube/error.h"
 
 namespace trainyard::launch {
@@ -43,20 +45,18 @@ absl::Status KindIsMissing() {
 }
 
 SeenJob ParseSeenJob(const Document& object) {
-  SeenJob job{.taken_up = Find(object, {"status", "startTime"}) != nullptr,
-              .over = Find(object, {"status", "endTime"}) != nullptr,
-              .succeeded = StringAt(object, {"status", "phase"}) == "Succeed",
-              .message = std::string(StringAt(object, {"status", "ending", "message"})),
-              .workers = static_cast<int>(
-                  IntAt(object, {"spec", "replicaSpecs", Name(Role::kWorker), "replicas"}).value_or(0))};
-  job.asked = Find(object, {"metadata", "annotations", kFailedAnnotation}) != nullptr;
-  job.ends = job.over || Find(object, {"status", "ending"}) != nullptr;
-  const Array* const conditions = ArrayAt(object, {"status", "conditions"});
-  for (std::size_t i = 0; conditions != nullptr && i < conditions->size() && job.message.empty(); ++i) {
-    if (StringAt((*conditions)[i], {"status"}) == "True")
-      job.message = std::string(StringAt((*conditions)[i], {"message"}));
-  }
-  return job;
+  const job::JobStatus status = job::ParseStatus(Find(object, {"status"}), job::kAiTrainingJobStatus);
+  const job::Condition* const current = status.Current();
+  SeenJob seen{.taken_up = status.start_time.has_value(),
+               .asked = Find(object, {"metadata", "annotations", kFailedAnnotation}) != nullptr,
+               .ends = status.ending.has_value() || status.IsFinished(),
+               .over = status.IsFinished(),
+               .succeeded = status.Is(job::State::kSucceeded),
+               .workers = static_cast<int>(
+                   IntAt(object, {"spec", "replicaSpecs", Print(Role::kWorker), "replicas"}).value_or(0))};
+  if (status.ending) seen.message = status.ending->message;
+  if (seen.message.empty() && current != nullptr) seen.message = current->message;
+  return seen;
 }
 
 // What the API server is asked for; agents are called.
@@ -70,7 +70,7 @@ std::optional<kube::Operation> OperationOf(const StoredTask& task, const Action&
   };
   if (const auto* const resize = std::get_if<Resize>(&action))
     return patch({},
-                 {{"replicaSpecs", Object{{Name(Role::kWorker), Object{{"replicas", resize->workers}}}}}});
+                 {{"replicaSpecs", Object{{Print(Role::kWorker), Object{{"replicas", resize->workers}}}}}});
   if (const auto* const fail = std::get_if<Fail>(&action))
     return patch({{"annotations", Object{{kFailedAnnotation, fail->why}}}}, {});
   const auto* const replace = std::get_if<Replace>(&action);
@@ -91,7 +91,8 @@ std::optional<kube::Operation> OperationOf(const StoredTask& task, const Action&
 }  // namespace
 
 std::optional<MemberId> MemberOf(const kube::CompactPod& pod) {
-  return ParseMember(StrCat(pod.meta.labels.Get(kRoleLabel), "-", pod.meta.labels.Get(kIndexLabel)));
+  return ParseMember(
+      StrCat(pod.meta.labels.Get(job::kRoleLabel), "-", pod.meta.labels.Get(job::kIndexLabel)));
 }
 
 absl::StatusOr<StoredTask> ParseStoredTask(std::string json) {
@@ -109,7 +110,8 @@ absl::StatusOr<StoredTask> ParseStoredTask(std::string json) {
   task.spec = *spec;
   task.spec.name = task.meta.name;
   const Document* const progress = Find(object, {"status", "progress"});
-  task.status = progress == nullptr ? NewStatus(*spec, task.meta.created) : ParseTaskStatus(*progress);
+  task.status = progress == nullptr ? NewProgress(*spec, task.meta.created)
+                                    : job::ParseProgress(job::Reporter::kLauncher, *progress);
   for (const MemberId& member : MembersOf(*spec)) task.status.members.try_emplace(member);
   return task;
 }
@@ -232,7 +234,7 @@ absl::Status Controller::Cancel(const std::string& name) {
   if (task == nullptr) return absl::NotFoundError(StrCat("there is no task ", name));
   if (IsOver(task->status.phase))
     return absl::FailedPreconditionError(
-        StrCat("task ", name, " has ended already: it is ", Name(task->status.phase)));
+        StrCat("task ", name, " has ended already: it is ", Print(task->status.phase)));
   const Object patch{
       {"metadata", Object{{"uid", task->meta.uid}, {"annotations", Object{{kCancelAnnotation, "true"}}}}}};
   return api_.Patch(AITrainingJobs(), task->meta.Key(), PrintJson(patch), {}).status();
@@ -294,7 +296,7 @@ kube::Pass Controller::Carry(const kube::ObjectKey& key, const StoredTask& task)
 
 kube::Pass Controller::GiveReason(const kube::ObjectKey& key, const StoredTask& task,
                                   const absl::Status& failure) {
-  TaskStatus status = task.status;
+  Progress status = task.status;
   if (!IsOver(status.phase)) status.reason = Shortened(Message(failure), kMostReason);
   if (!(status == task.status) && HoldBack(key, task.status, status) <= absl::ZeroDuration())
     Store(key, task, status).IgnoreError();
@@ -302,8 +304,8 @@ kube::Pass Controller::GiveReason(const kube::ObjectKey& key, const StoredTask& 
 }
 
 // What is only for people to read is stored once a second at most.
-absl::Duration Controller::HoldBack(const kube::ObjectKey& key, const TaskStatus& before,
-                                    const TaskStatus& after) {
+absl::Duration Controller::HoldBack(const kube::ObjectKey& key, const Progress& before,
+                                    const Progress& after) {
   if (before.phase != after.phase) return absl::ZeroDuration();
   const MutexLock lock(mu_);
   const SteadyTime now = Clock::System().Steady();
@@ -380,14 +382,14 @@ absl::Status Controller::LearnToken(const StoredTask& task) {
   return absl::OkStatus();
 }
 
-absl::Status Controller::Store(const kube::ObjectKey& key, const StoredTask& task, const TaskStatus& status) {
+absl::Status Controller::Store(const kube::ObjectKey& key, const StoredTask& task, const Progress& status) {
   const Object object{{"apiVersion", AITrainingJobs().ApiVersion()},
                       {"kind", AITrainingJobs().kind},
                       {"metadata", Object{{"name", key.name},
                                           {"namespace", key.ns},
                                           {"uid", task.meta.uid},
                                           {"resourceVersion", task.meta.resource_version}}},
-                      {"status", Object{{"progress", StatusDocument(status)}}}};
+                      {"status", Object{{"progress", job::PrintProgress(status)}}}};
   TY_ASSIGN_OR_RETURN(
       std::string answer,
       api_.Do(kube::ForMetadata(kube::PatchOperation(
@@ -466,9 +468,9 @@ void Controller::CallAgents(const StoredTask& task, const std::vector<Action>& a
 }
 
 // Restarts and ends, as events of the task's job.
-void Controller::Tell(const StoredTask& task, const TaskStatus& status) {
+void Controller::Tell(const StoredTask& task, const Progress& status) {
   if (status.restarts > task.status.restarts && !status.history.empty()) {
-    const Restart& last = status.history.back();
+    const job::ScriptRestart& last = status.history.back();
     const std::string text =
         StrCat(last.member, " ", last.cause, "; restart ", status.restarts, " of ", task.spec.max_restarts);
     log::Info("a task is restarted", {{"task", task.spec.name}, {"because", text}});
@@ -476,10 +478,10 @@ void Controller::Tell(const StoredTask& task, const TaskStatus& status) {
   }
   if (status.phase != task.status.phase) {
     log::Info("a task has come further",
-              {{"task", task.spec.name}, {"phase", Name(status.phase)}, {"because", status.reason}});
+              {{"task", task.spec.name}, {"phase", Print(status.phase)}, {"because", status.reason}});
     events_.Record(Reference(task),
                    status.phase == Phase::kFailed ? kube::EventType::kWarning : kube::EventType::kNormal,
-                   Name(status.phase), status.reason);
+                   Print(status.phase), status.reason);
   }
 }
 

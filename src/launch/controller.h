@@ -21,8 +21,8 @@
 #include "kube/pod.h"
 #include "kube/runner.h"
 #include "launch/agent_watch.h"
-#include "launch/manifests.h"
 #include "launch/plan.h"
+#include "launch/task.h"
 
 namespace trainyard::launch {
 
@@ -30,7 +30,7 @@ namespace trainyard::launch {
 struct StoredTask {
   kube::ObjectMeta meta;
   TaskSpec spec;
-  TaskStatus status;
+  Progress status;
   SeenJob job;
   bool cancel = false;  // a user wants it to end
   std::string wrong;    // it cannot be understood: why
@@ -81,13 +81,13 @@ class Controller {
   absl::Status LearnToken(const StoredTask& task);
   std::string TokenOf(const StoredTask& task) const;
   // On the condition that the job is as it was seen.
-  absl::Status Store(const kube::ObjectKey& key, const StoredTask& task, const TaskStatus& status);
+  absl::Status Store(const kube::ObjectKey& key, const StoredTask& task, const Progress& status);
   // A failure is shown as the task's reason.
   kube::Pass GiveReason(const kube::ObjectKey& key, const StoredTask& task, const absl::Status& failure);
   absl::Status Act(const StoredTask& task, const std::vector<Action>& actions);
   void CallAgents(const StoredTask& task, const std::vector<Action>& actions);
-  absl::Duration HoldBack(const kube::ObjectKey& key, const TaskStatus& before, const TaskStatus& after);
-  void Tell(const StoredTask& task, const TaskStatus& status);
+  absl::Duration HoldBack(const kube::ObjectKey& key, const Progress& before, const Progress& after);
+  void Tell(const StoredTask& task, const Progress& status);
   void ForgetPods(const kube::ObjectKey& key);
   void Changed(const kube::ObjectKey& key);
 

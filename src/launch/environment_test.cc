@@ -1,7 +1,6 @@
-#include "launch/environment.h"
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launch/task.h"
 
 namespace trainyard::launch {
 namespace {

@@ -71,8 +71,8 @@ class Planner {
   }
 
  private:
-  TaskStatus& status() { return plan_.status; }
-  MemberStatus& StatusOf(const MemberId& member) { return status().members[member]; }
+  Progress& status() { return plan_.status; }
+  job::MemberProgress& StatusOf(const MemberId& member) { return status().members[member]; }
   const SeenMember& Seen(const MemberId& member) const {
     static const SeenMember kNothing;
     const auto found = view_.members.find(member);
@@ -160,7 +160,7 @@ class Planner {
 
   std::optional<Loss> FindLoss(const MemberId& member) {
     const SeenMember& seen = Seen(member);
-    const MemberStatus& known = StatusOf(member);
+    const job::MemberProgress& known = StatusOf(member);
     if (IsDone(known)) return std::nullopt;
     const kube::CompactPod* const pod = seen.pod.get();
     const bool placed = !known.pod.empty();
@@ -235,7 +235,7 @@ class Planner {
     }
     plan_.store = true;
     for (const Loss& loss : losses) {
-      MemberStatus& known = StatusOf(loss.member);
+      job::MemberProgress& known = StatusOf(loss.member);
       if (!loss.pod.empty()) {
         known.lost = loss.pod;
         known.pod.clear();
@@ -277,13 +277,13 @@ class Planner {
     std::string cause = loss.cause;
     if (losses > 1) StrAppend(cause, " (and ", losses - 1, " more)");
     status().history.push_back({now_, attempt, Print(loss.member), std::move(cause)});
-    if (status().history.size() > kMostHistory) status().history.erase(status().history.begin());
+    if (status().history.size() > job::kMostScriptRestarts) status().history.erase(status().history.begin());
   }
 
   // ---- The good way
 
   // What it had to do in this attempt is done, whatever becomes of its pod.
-  bool IsDone(const MemberStatus& known) const {
+  bool IsDone(const job::MemberProgress& known) const {
     return !plan_.status.present.empty() && known.attempt > 0 && known.done == known.attempt;
   }
 
@@ -403,7 +403,7 @@ class Planner {
     bool running = true;
     for (const MemberId& member : status().present) {
       const SeenMember& seen = Seen(member);
-      MemberStatus& known = StatusOf(member);
+      job::MemberProgress& known = StatusOf(member);
       if (IsDone(known)) continue;
       const bool here = seen.agent && !seen.agent->silent_since && seen.agent->attempt >= known.attempt;
       const bool runs = here && seen.agent->state != AgentState::kConfigured;

@@ -26,7 +26,6 @@
 
 #include "absl/time/time.h"
 #include "kube/pod.h"
-#include "launch/environment.h"
 #include "launch/task.h"
 
 namespace trainyard::launch {
@@ -64,7 +63,7 @@ struct SeenJob {
 
 struct TaskView {
   TaskSpec spec;
-  TaskStatus status;
+  Progress status;
   absl::Time created;
   bool cancel = false;  // a user wants it to end
   SeenJob job;
@@ -117,7 +116,7 @@ using Action = std::variant<Configure, Run, Stop, End, Replace, Resize, Fail>;
 std::string Print(const Action& action);  // "run worker-1 (2)"
 
 struct TaskPlan {
-  TaskStatus status;
+  Progress status;
   bool store = false;  // the status must be stored before anything is done; there are no actions then
   std::vector<Action> actions;
   absl::Duration wake_after = absl::InfiniteDuration();

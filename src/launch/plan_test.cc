@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "launch/manifests.h"
+#include "launch/task.h"
 
 namespace trainyard::launch {
 namespace {
@@ -24,7 +24,7 @@ class World {
     view.spec = std::move(spec);
     view.spec.name = "t";
     view.created = kNow;
-    view.status = NewStatus(view.spec, kNow);
+    view.status = NewProgress(view.spec, kNow);
     view.job = {.taken_up = true, .workers = view.spec.MostWorkers()};
     EXPECT_TRUE(Validate(view.spec).ok()) << Validate(view.spec);
   }
@@ -35,8 +35,8 @@ class World {
   std::vector<std::string> said;    // what was done, since it was last looked at
 
   SeenMember& operator[](const std::string& member) { return view.members[*ParseMember(member)]; }
-  const TaskStatus& status() const { return view.status; }
-  const MemberStatus& StatusOf(const std::string& member) {
+  const Progress& status() const { return view.status; }
+  const job::MemberProgress& StatusOf(const std::string& member) {
     return view.status.members[*ParseMember(member)];
   }
 
@@ -525,12 +525,12 @@ TEST(TaskJob, EndsWithTheRolesThatDecide) {
   EXPECT_EQ(policy("worker"), "None");
 }
 
-TEST(TaskStatus, IsTheSameAfterItWasStored) {
+TEST(Progress, IsTheSameAfterItWasStored) {
   World world({.workers = 2});
   world.Settle();
   world.Exit("worker-1", 3);
   world.Settle();
-  EXPECT_EQ(ParseTaskStatus(StatusDocument(world.status())), world.status());
+  EXPECT_EQ(job::ParseProgress(job::Reporter::kLauncher, job::PrintProgress(world.status())), world.status());
   const auto spec = ParseTaskSpec(Print(world.view.spec));
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(*spec, world.view.spec);

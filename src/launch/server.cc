@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/http_service.h"
 #include "base/mutex.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "embedded/openapi.h"
@@ -226,8 +227,7 @@ class TaskServer final : public Server {
 }  // namespace
 
 Document TaskDocument(const StoredTask& task) {
-  const Document spec = ParseJson(Print(task.spec)).value_or(Document());
-  const Document status = StatusDocument(task.status);
+  const Document progress = job::PrintProgress(task.status);
   Array members;
   for (const auto& [id, member] : task.status.members) {
     members.push_back(Object{{"name", Print(id)},
@@ -236,16 +236,13 @@ Document TaskDocument(const StoredTask& task) {
                              {"state", member.state}});
   }
   Object object{{"name", task.meta.name},
-                {"phase", Name(task.status.phase)},
+                {"phase", Print(task.status.phase)},
                 {"reason", task.wrong.empty() ? task.status.reason : task.wrong},
-                {"attempt", task.status.attempt},
-                {"restarts", task.status.restarts},
-                {"created", absl::FormatTime(absl::RFC3339_sec, task.meta.created, absl::UTCTimeZone())},
+                {"created", PrintTime(task.meta.created)},
                 {"members", std::move(members)},
-                {"history", *Find(status, {"history"})},
-                {"spec", spec}};
-  for (const char* const time : {"started", "ended"}) {
-    if (const Document* const value = Find(status, {time})) object[time] = *value;
+                {"spec", ParseJson(Print(task.spec)).value_or(Document())}};
+  for (const char* const field : {"attempt", "restarts", "running", "history", "started", "ended"}) {
+    if (const Document* const value = Find(progress, {field})) object[field] = *value;
   }
   return object;
 }

@@ -1,13 +1,15 @@
 #include "launch/task.h"
 
-#include <set>
+#include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/document.h"
+#include "base/record.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/names.h"
 #include "kube/quantity.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::launch {
 namespace {
@@ -15,108 +17,43 @@ namespace {
 constexpr int kMostMembers = 1000;
 constexpr std::size_t kMostName = 40;                      // pods and names of hosts are longer
 constexpr std::size_t kMostSpec = std::size_t{192} << 10;  // an object's annotations may take 256 KiB
-constexpr Role kRoles[] = {Role::kPs, Role::kChief, Role::kWorker, Role::kEvaluator};
-constexpr Phase kPhases[] = {Phase::kPending,    Phase::kStarting,  Phase::kRunning, Phase::kRestarting,
-                             Phase::kCancelling, Phase::kSucceeded, Phase::kFailed,  Phase::kCancelled};
 
 template <typename... Parts>
 absl::Status Bad(const Parts&... parts) {
   return absl::InvalidArgumentError(StrCat(parts...));
 }
 
-std::string TimeText(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
+// Visits every field, for both directions.
+template <typename Spec, typename Visitor>
+void ForEachField(Spec& s, Visitor visit) {
+  visit("name", s.name);
+  visit("strategy", s.strategy);
+  visit("workers", s.workers);
+  visit("ps", s.ps);
+  visit("chief", s.chief);
+  visit("evaluator", s.evaluator);
+  visit("minWorkers", s.min_workers);
+  visit("maxWorkers", s.max_workers);
+  visit("image", s.image);
+  visit("script", s.script);
+  visit("command", s.command);
+  visit("workingDir", s.working_dir);
+  visit("env", s.env);
+  visit("cpu", s.cpu);
+  visit("memory", s.memory);
+  visit("gpu", s.gpu);
+  visit("maxRestarts", s.max_restarts);
+  visit("grace", s.grace);
+  visit("agentTimeout", s.agent_timeout);
 }
 
-// Reads an object field by field and remembers what was wrong first, and what nobody asked for.
-class Fields {
- public:
-  Fields(const Document& document, std::string what) : document_(document), what_(std::move(what)) {
-    if (!document.is_object()) wrong_ = StrCat(what_, " must be an object");
-  }
-
-  void Take(const char* name, std::string& text) {
-    const Document* const value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_string()) return Wrong(name, "a text");
-    text = Text(*value);
-  }
-  void Take(const char* name, int& number) {
-    const Document* const value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_int64() || !std::in_range<int>(value->get_int64())) return Wrong(name, "a whole number");
-    number = static_cast<int>(value->get_int64());
-  }
-  void Take(const char* name, bool& flag) {
-    const Document* const value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_bool()) return Wrong(name, "true or false");
-    flag = value->get_bool();
-  }
-  void Take(const char* name, absl::Duration& time) {
-    const Document* const value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_string() || !absl::ParseDuration(std::string(Text(*value)), &time))
-      Wrong(name, "a time as \"10s\"");
-  }
-  void Take(const char* name, std::vector<std::string>& list) {
-    const Document* const value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_array()) return Wrong(name, "a list of texts");
-    list.clear();
-    for (const Document& item : value->get_array()) {
-      if (!item.is_string()) return Wrong(name, "a list of texts");
-      list.emplace_back(Text(item));
-    }
-  }
-  void Take(const char* name, std::map<std::string, std::string>& map) {
-    const Document* const value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_object()) return Wrong(name, "an object of texts");
-    map.clear();
-    for (const auto& member : value->get_object()) {
-      if (!member.value().is_string()) return Wrong(name, "an object of texts");
-      map.emplace(Key(member), Text(member.value()));
-    }
-  }
-  template <typename T, typename Parse>
-  void TakeAs(const char* name, T& value, const Parse& parse, std::string_view choices) {
-    const Document* const given = Find(name);
-    if (given == nullptr) return;
-    const auto parsed = parse(Text(*given));
-    if (!parsed) return Wrong(name, choices);
-    value = *parsed;
-  }
-  const Document* Find(const char* name) {
-    known_.insert(name);
-    return document_.is_object() ? document_.get_object().if_contains(name) : nullptr;
-  }
-  void Wrong(std::string_view name, std::string_view wanted) {
-    if (wrong_.empty()) wrong_ = StrCat(what_, ": ", name, " must be ", wanted);
-  }
-  absl::Status End() {
-    if (wrong_.empty()) {
-      for (const auto& member : document_.get_object()) {
-        if (!known_.contains(Key(member)))
-          return Bad(what_, " has no field ", Shortened(Escaped(Key(member)), 64));
-      }
-    }
-    return wrong_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(wrong_);
-  }
-
- private:
-  const Document& document_;
-  const std::string what_;
-  std::string wrong_;
-  std::set<std::string_view> known_;
-};
-
-template <typename T, std::size_t N>
-std::optional<T> FindName(const T (&all)[N], std::string_view text) {
-  for (const T one : all) {
-    if (Name(one) == text) return one;
-  }
-  return std::nullopt;
+using trainyard::FromDocument;
+using trainyard::ToDocument;
+Document ToDocument(Strategy strategy) { return Document(Name(strategy)); }
+std::string_view FromDocument(const Document& document, Strategy& strategy) {
+  const auto parsed = ParseStrategy(Text(document));
+  strategy = parsed.value_or(strategy);
+  return parsed ? "" : "AllReduce or ParameterServer";
 }
 
 absl::Status ValidateWorkers(const TaskSpec& spec) {
@@ -148,32 +85,107 @@ absl::Status ValidateStrategy(const TaskSpec& spec) {
   return absl::OkStatus();
 }
 
-Document HistoryDocument(const std::vector<Restart>& history) {
-  Array list;
-  for (const Restart& restart : history) {
-    list.push_back(Object{{"time", TimeText(restart.time)},
-                          {"attempt", restart.attempt},
-                          {"member", restart.member},
-                          {"cause", restart.cause}});
-  }
-  return list;
+constexpr std::string_view kVolume = "trainyard-agent";
+constexpr std::string_view kFolder = "/trainyard-agent";  // where containers see it
+constexpr std::string_view kAgentFile = "/trainyard-agent/agent";
+
+Object Metadata(std::string_view ns, std::string_view name, std::string_view task) {
+  return {{"name", name},
+          {"namespace", ns},
+          {"labels", Object{{kTaskLabel, task}, {"app.kubernetes.io/managed-by", "trainyard"}}}};
 }
 
-int NumberIn(const Document& object, std::string_view key, int otherwise = 0) {
-  const auto number = IntAt(object, {key});
-  return number && std::in_range<int>(*number) ? static_cast<int>(*number) : otherwise;
+Object ResourcesOf(const TaskSpec& spec) {
+  Object requests;
+  if (!spec.cpu.empty()) requests["cpu"] = spec.cpu;
+  if (!spec.memory.empty()) requests["memory"] = spec.memory;
+  if (!spec.gpu.empty()) requests["nvidia.com/gpu"] = spec.gpu;
+  Object limits = requests;
+  limits.erase("cpu");  // what is free may be used
+  return {{"requests", std::move(requests)}, {"limits", std::move(limits)}};
 }
-std::string TextIn(const Document& object, std::string_view key) {
-  return std::string(StringAt(object, {key}));
+
+std::int64_t GraceSeconds(const TaskSpec& spec) {
+  return std::max<std::int64_t>(absl::ToInt64Seconds(spec.grace), 1);
 }
-std::optional<absl::Time> TimeIn(const Document& object, std::string_view key) {
-  const auto time = kube::ParseTime(StringAt(object, {key}));
-  return time.ok() && *time >= absl::UnixEpoch() ? std::optional(*time) : std::nullopt;
+
+Array CommandOf(const TaskSpec& spec, const AgentSource& agent) {
+  Array command;
+  if (agent.image.empty()) {
+    command = {"trainyard", "agent"};
+  } else {
+    command = {kAgentFile};
+  }
+  for (const std::string& word : {StrCat("--listen=0.0.0.0:", kAgentPort), StrCat("--script=", spec.script),
+                                  StrCat("--term-grace=", GraceSeconds(spec) + 1, "s")})
+    command.emplace_back(word);
+  return command;
 }
-const Array& ListIn(const Document& object, std::string_view key) {
-  static const Array kNothing;
-  const Array* const list = ArrayAt(object, {key});
-  return list == nullptr ? kNothing : *list;
+
+Object InitContainer(const AgentSource& agent) {
+  Object container{{"name", "agent"},
+                   {"image", agent.image},
+                   {"command", Array{"trainyard", "agent", "install", "--to", kAgentFile}},
+                   {"volumeMounts", Array{Object{{"name", kVolume}, {"mountPath", kFolder}}}}};
+  if (!agent.pull_policy.empty()) container["imagePullPolicy"] = agent.pull_policy;
+  return container;
+}
+
+Object PodSpec(const TaskSpec& spec, Role role, const AgentSource& agent) {
+  Object container{
+      {"name", ContainerName(role)},
+      {"image", spec.image.empty() ? "none" : spec.image},
+      {"command", CommandOf(spec, agent)},
+      {"env", Array{Object{{"name", "TRAINYARD_AGENT_TOKEN"},
+                           {"valueFrom", Object{{"secretKeyRef", Object{{"name", TokenName(spec.name)},
+                                                                        {"key", kTokenKey}}}}}}}},
+      {"ports", Array{Object{{"name", StrCat("aitj-", kAgentPort)}, {"containerPort", kAgentPort}}}},
+      {"resources", ResourcesOf(spec)}};
+  if (!spec.working_dir.empty()) container["workingDir"] = spec.working_dir;
+  Object pod{{"terminationGracePeriodSeconds", GraceSeconds(spec) + 2}};
+  if (!agent.image.empty()) {
+    container["volumeMounts"] = Array{Object{{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}};
+    pod["initContainers"] = Array{InitContainer(agent)};
+    pod["volumes"] = Array{Object{{"name", kVolume}, {"emptyDir", Object()}}};
+  }
+  pod["containers"] = Array{std::move(container)};
+  return pod;
+}
+
+// Whatever ends a pod before its task is over, the operator replaces it, and the launcher counts. An agent
+// exits 0 only when the task has succeeded.
+Object GroupOf(const TaskSpec& spec, Role role, int replicas, const AgentSource& agent) {
+  return {{"replicas", replicas},
+          {"restartPolicy", "Always"},
+          {"restartScope", "Pod"},
+          {"completePolicy", Decides(spec, role) ? "All" : "None"},
+          {"template", Object{{"spec", PodSpec(spec, role, agent)}}}};
+}
+
+// "[::1]:2222"
+std::string AddressOf(const Lineup& lineup, const MemberId& member, int port) {
+  const std::string& host = lineup.hosts.at(member);
+  const bool six = host.find(':') != std::string::npos;
+  return StrCat(six ? "[" : "", host, six ? "]" : "", ":", port);
+}
+
+std::vector<MemberId> Of(const Lineup& lineup, Role role) {
+  std::vector<MemberId> members;
+  for (const MemberId& member : lineup.present) {
+    if (member.role == role) members.push_back(member);
+  }
+  return members;
+}
+
+int PlaceOf(const std::vector<MemberId>& members, const MemberId& member) {
+  return static_cast<int>(std::ranges::find(members, member) - members.begin());
+}
+
+// Those that compute together, by rank.
+std::vector<MemberId> Ranks(const Lineup& lineup) {
+  std::vector<MemberId> ranks = Of(lineup, Role::kChief);
+  for (const MemberId& worker : Of(lineup, Role::kWorker)) ranks.push_back(worker);
+  return ranks;
 }
 
 }  // namespace
@@ -187,57 +199,6 @@ std::optional<Strategy> ParseStrategy(std::string_view text) {
     if (Name(one) == text) return one;
   }
   return std::nullopt;
-}
-
-std::string_view Name(Role role) {
-  switch (role) {
-    case Role::kPs:
-      return "ps";
-    case Role::kChief:
-      return "chief";
-    case Role::kWorker:
-      return "worker";
-    case Role::kEvaluator:
-      return "evaluator";
-  }
-  return "";
-}
-
-std::string_view Name(Phase phase) {
-  switch (phase) {
-    case Phase::kPending:
-      return "Pending";
-    case Phase::kStarting:
-      return "Starting";
-    case Phase::kRunning:
-      return "Running";
-    case Phase::kRestarting:
-      return "Restarting";
-    case Phase::kCancelling:
-      return "Cancelling";
-    case Phase::kSucceeded:
-      return "Succeeded";
-    case Phase::kFailed:
-      return "Failed";
-    case Phase::kCancelled:
-      return "Cancelled";
-  }
-  return "";
-}
-
-bool IsOver(Phase phase) {
-  return phase == Phase::kSucceeded || phase == Phase::kFailed || phase == Phase::kCancelled;
-}
-
-std::string Print(const MemberId& member) { return StrCat(Name(member.role), "-", member.index); }
-
-std::optional<MemberId> ParseMember(std::string_view text) {
-  const std::size_t dash = text.rfind('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto role = FindName(kRoles, text.substr(0, dash));
-  const auto index = ParseNumber<int>(text.substr(dash + 1));
-  if (!role || !index || *index < 0) return std::nullopt;
-  return MemberId{*role, *index};
 }
 
 absl::Status Validate(const TaskSpec& spec) {
@@ -283,118 +244,114 @@ std::vector<MemberId> MembersOf(const TaskSpec& spec) {
 }
 
 std::string Print(const TaskSpec& spec) {
-  Array command;
-  for (const std::string& word : spec.command) command.emplace_back(word);
-  Object env;
-  for (const auto& [name, value] : spec.env) env[name] = value;
-  return PrintJson(Object{{"name", spec.name},
-                          {"strategy", Name(spec.strategy)},
-                          {"workers", spec.workers},
-                          {"ps", spec.ps},
-                          {"chief", spec.chief},
-                          {"evaluator", spec.evaluator},
-                          {"minWorkers", spec.min_workers},
-                          {"maxWorkers", spec.max_workers},
-                          {"image", spec.image},
-                          {"script", spec.script},
-                          {"command", std::move(command)},
-                          {"workingDir", spec.working_dir},
-                          {"env", std::move(env)},
-                          {"cpu", spec.cpu},
-                          {"memory", spec.memory},
-                          {"gpu", spec.gpu},
-                          {"maxRestarts", spec.max_restarts},
-                          {"grace", absl::FormatDuration(spec.grace)},
-                          {"agentTimeout", absl::FormatDuration(spec.agent_timeout)}});
+  Object object;
+  ForEachField(spec, [&](const char* name, const auto& field) { object[name] = ToDocument(field); });
+  return PrintJson(object);
 }
 
 absl::StatusOr<TaskSpec> ParseTaskSpec(std::string_view json) {
   TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
   TaskSpec spec;
-  Fields fields(document, "a task");
-  fields.Take("name", spec.name);
-  fields.TakeAs("strategy", spec.strategy, ParseStrategy, "AllReduce or ParameterServer");
-  fields.Take("workers", spec.workers);
-  fields.Take("ps", spec.ps);
-  fields.Take("chief", spec.chief);
-  fields.Take("evaluator", spec.evaluator);
-  fields.Take("minWorkers", spec.min_workers);
-  fields.Take("maxWorkers", spec.max_workers);
-  fields.Take("image", spec.image);
-  fields.Take("script", spec.script);
-  fields.Take("command", spec.command);
-  fields.Take("workingDir", spec.working_dir);
-  fields.Take("env", spec.env);
-  fields.Take("cpu", spec.cpu);
-  fields.Take("memory", spec.memory);
-  fields.Take("gpu", spec.gpu);
-  fields.Take("maxRestarts", spec.max_restarts);
-  fields.Take("grace", spec.grace);
-  fields.Take("agentTimeout", spec.agent_timeout);
-  TY_RETURN_IF_ERROR(fields.End());
+  RecordReader reader(document, "a task");
+  ForEachField(spec, [&](const char* name, auto& field) {
+    reader.Take(name, [&](const Document& value) { return FromDocument(value, field); });
+  });
+  TY_RETURN_IF_ERROR(reader.End());
   return spec;
 }
 
-TaskStatus NewStatus(const TaskSpec& spec, absl::Time created) {
-  TaskStatus status{.reason = "the operator creates its pods", .since = created};
-  for (const MemberId& member : MembersOf(spec)) status.members[member].state = "has no pod";
-  return status;
+Progress NewProgress(const TaskSpec& spec, absl::Time created) {
+  Progress progress{
+      .reporter = job::Reporter::kLauncher, .reason = "the operator creates its pods", .since = created};
+  for (const MemberId& member : MembersOf(spec)) progress.members[member].state = "has no pod";
+  return progress;
 }
 
-Document StatusDocument(const TaskStatus& status) {
-  Array members;
-  for (const auto& [id, member] : status.members)
-    members.push_back(Object{{"name", Print(id)},
-                             {"pod", member.pod},
-                             {"lost", member.lost},
-                             {"attempt", member.attempt},
-                             {"done", member.done},
-                             {"state", member.state}});
-  Array present;
-  for (const MemberId& member : status.present) present.emplace_back(Print(member));
-  Object object{{"phase", Name(status.phase)},
-                {"summary", StrCat(Name(status.phase), ", attempt ", status.attempt)},
-                {"reason", status.reason},
-                {"attempt", status.attempt},
-                {"restarts", status.restarts},
-                {"running", status.running},
-                {"members", std::move(members)},
-                {"present", std::move(present)},
-                {"since", TimeText(status.since)},
-                {"history", HistoryDocument(status.history)}};
-  if (status.started) object["started"] = TimeText(*status.started);
-  if (status.ended) object["ended"] = TimeText(*status.ended);
-  return object;
+const kube::Resource& AITrainingJobs() {
+  static const auto* const resource = new kube::Resource{.group = "elasticdeeplearning.ai",
+                                                         .version = "v1",
+                                                         .plural = "aitrainingjobs",
+                                                         .kind = "AITrainingJob"};
+  return *resource;
 }
 
-TaskStatus ParseTaskStatus(const Document& document) {
-  TaskStatus status{.phase = FindName(kPhases, StringAt(document, {"phase"})).value_or(Phase::kPending),
-                    .reason = TextIn(document, "reason"),
-                    .attempt = NumberIn(document, "attempt", 1),
-                    .restarts = NumberIn(document, "restarts"),
-                    .running = NumberIn(document, "running"),
-                    .since = TimeIn(document, "since").value_or(absl::UnixEpoch()),
-                    .started = TimeIn(document, "started"),
-                    .ended = TimeIn(document, "ended")};
-  for (const Document& item : ListIn(document, "members")) {
-    if (const auto id = ParseMember(StringAt(item, {"name"})))
-      status.members[*id] = {.pod = TextIn(item, "pod"),
-                             .lost = TextIn(item, "lost"),
-                             .attempt = NumberIn(item, "attempt"),
-                             .done = NumberIn(item, "done"),
-                             .state = TextIn(item, "state")};
+std::string TokenName(std::string_view task) { return StrCat(task, "-task-token"); }
+std::string PodName(std::string_view task, const MemberId& member) {
+  return StrCat(task, "-", Print(member));
+}
+std::string ContainerName(Role role) { return StrCat("aitj-", Print(role)); }
+
+Document TaskJob(std::string_view ns, const TaskSpec& spec, const AgentSource& agent) {
+  std::map<Role, int> sizes;
+  for (const MemberId& member : MembersOf(spec)) ++sizes[member.role];
+  Object groups;
+  for (const auto& [role, size] : sizes) groups[Print(role)] = GroupOf(spec, role, size, agent);
+  Object metadata = Metadata(ns, spec.name, spec.name);
+  metadata["annotations"] = Object{{kSpecAnnotation, Print(spec)}};
+  Object job{{"cleanPodPolicy", "None"},  // pods stay with their logs
+             {"frameworkType", "trainyard-launch"},
+             {"replicaSpecs", std::move(groups)}};
+  // Workers of an elastic task come and go; those of any other AllReduce need each other.
+  if (spec.IsElastic()) job["faultTolerant"] = true;
+  if (spec.strategy == Strategy::kAllReduce && !spec.IsElastic()) job["gang"] = true;
+  return Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                {"kind", AITrainingJobs().kind},
+                {"metadata", std::move(metadata)},
+                {"spec", std::move(job)}};
+}
+
+Document TaskSecret(std::string_view ns, const TaskSpec& spec, std::string_view token) {
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Secret"},
+                {"metadata", Metadata(ns, TokenName(spec.name), spec.name)},
+                {"stringData", Object{{kTokenKey, token}}}};
+}
+
+Document OwnerPatch(std::string_view job, std::string_view uid) {
+  return Object{
+      {"metadata", Object{{"ownerReferences", Array{Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                                                           {"kind", AITrainingJobs().kind},
+                                                           {"name", job},
+                                                           {"uid", uid},
+                                                           {"controller", true}}}}}}};
+}
+
+std::string TfConfig(const Lineup& lineup, const MemberId& member) {
+  Object cluster;
+  for (const Role role : {Role::kChief, Role::kWorker, Role::kPs, Role::kEvaluator}) {
+    if (role == Role::kEvaluator && member.role != Role::kEvaluator) continue;
+    Array addresses;
+    for (const MemberId& one : Of(lineup, role))
+      addresses.emplace_back(AddressOf(lineup, one, kTensorFlowPort));
+    if (!addresses.empty()) cluster[Print(role)] = std::move(addresses);
   }
-  for (const Document& item : ListIn(document, "present")) {
-    const auto id = ParseMember(Text(item));
-    if (id && status.members.contains(*id)) status.present.push_back(*id);
+  return PrintJson(Object{
+      {"cluster", std::move(cluster)},
+      {"task", Object{{"type", Print(member.role)}, {"index", PlaceOf(Of(lineup, member.role), member)}}}});
+}
+
+std::map<std::string, std::string> EnvironmentOf(const TaskSpec& spec, const Lineup& lineup,
+                                                 const MemberId& member) {
+  const std::vector<MemberId> ranks = Ranks(lineup);
+  std::map<std::string, std::string> env = spec.env;
+  env.emplace("TF_CONFIG", TfConfig(lineup, member));
+  env.emplace("NUM_WORKERS", std::to_string(ranks.size()));
+  env.emplace("TRAINYARD_TASK", spec.name);
+  env.emplace("TRAINYARD_MEMBER", Print(member));
+  env.emplace("TRAINYARD_ATTEMPT", std::to_string(lineup.attempt));
+  if (!ranks.empty()) {
+    env.emplace("MASTER_ADDR", lineup.hosts.at(ranks.front()));
+    env.emplace("MASTER_PORT", std::to_string(kTorchPort));
+    env.emplace("WORLD_SIZE", std::to_string(ranks.size()));
   }
-  for (const Document& item : ListIn(document, "history")) {
-    status.history.push_back({.time = TimeIn(item, "time").value_or(absl::UnixEpoch()),
-                              .attempt = NumberIn(item, "attempt"),
-                              .member = TextIn(item, "member"),
-                              .cause = TextIn(item, "cause")});
+  if (member.role == Role::kChief || member.role == Role::kWorker) {
+    env.emplace("RANK", std::to_string(PlaceOf(ranks, member)));
+    env.emplace("LOCAL_RANK", "0");
+    env.emplace("LOCAL_WORLD_SIZE", "1");
   }
-  return status;
+  // Without it TensorFlow's coordinator does not hear of lost workers.
+  if (spec.strategy == Strategy::kParameterServer) env.emplace("GRPC_FAIL_FAST", "use_caller");
+  return env;
 }
 
 }  // namespace trainyard::launch

@@ -1,9 +1,8 @@
 // A task of the launcher: a training script that runs in several members under a framework's own runtime, and
-// where it stands. Pure values, stored as JSON: the spec in an annotation of the task's AITrainingJob, the
-// status as its .status.progress.
+// where it stands. Pure values, stored as JSON: the spec in an annotation of the task's AITrainingJob, and
+// where it stands as its .status.progress.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/document.h"
+#include "job/progress.h"
+#include "kube/resource.h"
 
 namespace trainyard::launch {
 
@@ -21,18 +22,11 @@ enum class Strategy : std::uint8_t { kAllReduce, kParameterServer };
 std::string_view Name(Strategy strategy);  // "AllReduce", "ParameterServer"
 std::optional<Strategy> ParseStrategy(std::string_view text);
 
-// In the order in which they are started and listed.
-enum class Role : std::uint8_t { kPs, kChief, kWorker, kEvaluator };
-std::string_view Name(Role role);  // "ps", "chief", "worker", "evaluator": as TF_CONFIG calls them
-
-// One member: "worker-2".
-struct MemberId {
-  Role role = Role::kWorker;
-  int index = 0;
-  auto operator<=>(const MemberId&) const = default;
-};
-std::string Print(const MemberId& member);
-std::optional<MemberId> ParseMember(std::string_view text);
+using job::MemberId;
+using job::ParseMember;
+using job::Progress;
+using Role = job::MemberRole;
+using Phase = job::WorkPhase;
 
 // What a user asks for.
 struct TaskSpec {
@@ -62,54 +56,6 @@ struct TaskSpec {
   bool operator==(const TaskSpec&) const = default;
 };
 
-enum class Phase : std::uint8_t {
-  kPending,
-  kStarting,
-  kRunning,
-  kRestarting,
-  kCancelling,
-  kSucceeded,
-  kFailed,
-  kCancelled
-};
-std::string_view Name(Phase phase);  // "Pending", ...
-bool IsOver(Phase phase);
-
-// Of one member, what must survive.
-struct MemberStatus {
-  std::string pod;    // the uid of the pod that it is in; "": of none yet
-  std::string lost;   // the uid of the pod that it lost last
-  int attempt = 0;    // which run of the script it is to be in; 0: none yet
-  int done = 0;       // the attempt in which its script exited 0; 0: none
-  std::string state;  // for people: "running on node-1", "exited 3"
-  bool operator==(const MemberStatus&) const = default;
-};
-
-// Why a task, or one member, was started again.
-struct Restart {
-  absl::Time time;
-  int attempt = 0;  // that it led to
-  std::string member;
-  std::string cause;
-  bool operator==(const Restart&) const = default;
-};
-
-struct TaskStatus {
-  Phase phase = Phase::kPending;
-  std::string reason;  // one sentence: what it waits for, or how it ended
-  int attempt = 1;     // of the whole task
-  int restarts = 0;    // that count against max_restarts
-  int running = 0;     // members whose script runs or has exited 0
-  std::map<MemberId, MemberStatus> members;
-  std::vector<MemberId> present;         // who is in this attempt; empty: that is not decided yet
-  absl::Time since = absl::UnixEpoch();  // when this attempt began to be prepared
-  std::optional<absl::Time> started;     // when all ran first
-  std::optional<absl::Time> ended;
-  std::vector<Restart> history;  // the newest ones, oldest first
-  bool operator==(const TaskStatus&) const = default;
-};
-inline constexpr std::size_t kMostHistory = 20;
-
 // What can be known to be wrong by looking at the spec: one sentence, and what to do.
 absl::Status Validate(const TaskSpec& spec);
 // Whether the task has succeeded only when the scripts of that role have.
@@ -118,13 +64,64 @@ bool Decides(const TaskSpec& spec, Role role);
 std::vector<MemberId> MembersOf(const TaskSpec& spec);
 
 // Of a task that was just created.
-TaskStatus NewStatus(const TaskSpec& spec, absl::Time created);
+Progress NewProgress(const TaskSpec& spec, absl::Time created);
 
 std::string Print(const TaskSpec& spec);
-Document StatusDocument(const TaskStatus& status);
 // InvalidArgument: which field is wrong.
 absl::StatusOr<TaskSpec> ParseTaskSpec(std::string_view json);
-// What cannot be understood is left out.
-TaskStatus ParseTaskStatus(const Document& document);
+
+// ---- The objects that a task is made of: an AITrainingJob, whose pods have the agent as their entry point,
+// and a Secret with their token, which the job owns. Pure: values in, documents out.
+
+const kube::Resource& AITrainingJobs();
+
+inline constexpr std::string_view kTaskLabel = "trainyard.dev/launch-task";  // of the job and its pods
+// Annotations of the job: the task's spec; that a user wants it to end; that it has failed, as the operator
+// reads it.
+inline constexpr std::string_view kSpecAnnotation = "trainyard.dev/launch-spec";
+inline constexpr std::string_view kCancelAnnotation = "trainyard.dev/launch-cancel";
+inline constexpr std::string_view kFailedAnnotation = "Failed";
+inline constexpr std::string_view kTokenKey = "token";  // of the Secret
+inline constexpr int kAgentPort = 7896;
+
+// How the agent comes into a member's pod.
+struct AgentSource {
+  // The image that has it: an init container puts it into a volume. "": pods find `trainyard` on their PATH,
+  // as on the embedded cluster.
+  std::string image;
+  std::string pull_policy;
+};
+
+// "mnist-task-token", "mnist-worker-0", "aitj-worker".
+std::string TokenName(std::string_view task);
+std::string PodName(std::string_view task, const MemberId& member);
+std::string ContainerName(Role role);
+
+Document TaskJob(std::string_view ns, const TaskSpec& spec, const AgentSource& agent);
+Document TaskSecret(std::string_view ns, const TaskSpec& spec, std::string_view token);
+// A merge patch with which the Secret goes when the job does.
+Document OwnerPatch(std::string_view job, std::string_view uid);
+
+// ---- What a member's script finds in its environment: TF_CONFIG by TensorFlow's rules, and what PyTorch
+// scripts read. Pure.
+
+inline constexpr int kTensorFlowPort = 2222;
+inline constexpr int kTorchPort = 29500;
+
+// Who is in an attempt, and where: hosts by name or address.
+struct Lineup {
+  std::vector<MemberId> present;  // in their order
+  std::map<MemberId, std::string> hosts;
+  int attempt = 1;
+};
+
+// TF_CONFIG of one member. The cluster is the same for all; a member's index is its place among those of its
+// role that are present, so that indexes have no gaps when some are missing. The evaluator is in nobody's
+// cluster but its own.
+std::string TfConfig(const Lineup& lineup, const MemberId& member);
+
+// All variables of one member. Those of the task go before: a user's own value of one of ours is kept.
+std::map<std::string, std::string> EnvironmentOf(const TaskSpec& spec, const Lineup& lineup,
+                                                 const MemberId& member);
 
 }  // namespace trainyard::launch

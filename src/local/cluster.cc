@@ -23,7 +23,6 @@
 #include "kube/node.h"
 #include "kv/open.h"
 #include "local/access.h"
-#include "local/api_service.h"
 #include "node/container_launch.h"
 #include "node/log_streams.h"
 #include "node/node_agent.h"

@@ -13,8 +13,8 @@
 #include "graph/ir/codec.h"
 #include "graph/pass/halves.h"
 #include "master/data.h"
-#include "master/program_file.h"
 #include "master/pserver/model_on_pservers.h"
+#include "master/spec.h"
 
 namespace trainyard::master {
 namespace {
@@ -309,7 +309,7 @@ void ElasticMaster::DoWhatIsDue() {
     EndHungTasks();
     if (!gone.empty()) GoOn();
     if (IsDueByTime()) WantEvaluation();
-    const bool over = phase_ == Phase::kComplete || phase_ == Phase::kFailed;
+    const bool over = IsOver(phase_);
     const bool alone = sessions_.empty() && (shards_ == nullptr || shards_->NobodyIsHere());
     const bool none_to_come =
         alone && std::ranges::all_of(live_pods_, [](const auto& role) { return role.second == 0; });
@@ -409,7 +409,7 @@ void ElasticMaster::FinishCheckpoint(ElasticCheckpoint& checkpoint, absl::Status
 
 void ElasticMaster::GoBack(const std::string& why) {
   const MutexLock lock(mu_);
-  if (ended_ || phase_ == Phase::kFailed || phase_ == Phase::kComplete) return;
+  if (ended_ || IsOver(phase_)) return;
   if (!stepped_ && options_.losses + 1 >= kMostLosses)
     return FailNow(StrCat(why, ", as ", options_.losses, " times before without a step in between"));
   log::Warn("goes back to the newest checkpoint", {{"because", why}});
@@ -455,26 +455,6 @@ absl::StatusOr<std::unique_ptr<Master>> Master::Start(kv::Store& store, MasterOp
   auto master = std::make_unique<ElasticMaster>(store, std::move(options));
   if (absl::Status begun = master->Begin(); !begun.ok()) return begun;
   return master;
-}
-
-std::string_view Name(Phase phase) {
-  switch (phase) {
-    case Phase::kStarting:
-      return "Starting";
-    case Phase::kTraining:
-      return "Training";
-    case Phase::kEvaluating:
-      return "Evaluating";
-    case Phase::kPredicting:
-      return "Predicting";
-    case Phase::kEnding:
-      return "Ending";
-    case Phase::kComplete:
-      return "Complete";
-    case Phase::kFailed:
-      return "Failed";
-  }
-  return "";
 }
 
 }  // namespace trainyard::master

@@ -39,7 +39,6 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   void WorkerIsGone(tasks::WorkerIndex worker, const std::string& pod) override;
   void PserverIsGone(int pserver, const std::string& pod) override;
   std::vector<int> GetPservers() override;
-  void LetGo(std::vector<tasks::WorkerIndex> workers) override;
   void Fail(const std::string& reason) override;
   void ExpectPods(const std::string& role, int live) override;
 
@@ -66,10 +65,9 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
     std::shared_ptr<Session> session;  // null: its stream has ended
     SteadyTime left;                   // when it did
     SteadyTime active;                 // when it last asked for something or told of something
-    bool let_go = false;
-    bool takes_part = false;   // a gradient of it was accepted, or a task of it is done
-    std::int64_t records = 0;  // of those, since this process came
-    std::int64_t version = 0;  // of the model, when it was the last time
+    bool takes_part = false;           // a gradient of it was accepted, or a task of it is done
+    std::int64_t records = 0;          // of those, since this process came
+    std::int64_t version = 0;          // of the model, when it was the last time
   };
 
   // ---- Beginning (elastic_master.cc)
@@ -185,7 +183,6 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   std::int64_t nonfinite_ TY_GUARDED_BY(mu_) = 0;  // how often one was found
   std::string last_nonfinite_ TY_GUARDED_BY(mu_);  // and where
   Pace nonfinite_pace_ TY_GUARDED_BY(mu_) = Pace(Clock::System().Steady());
-  std::int64_t joined_ TY_GUARDED_BY(mu_) = 0;
   std::int64_t stale_ TY_GUARDED_BY(mu_) = 0;
   std::string checkpoint_ TY_GUARDED_BY(mu_);
 

@@ -136,7 +136,7 @@ void ElasticMaster::Fail(const std::string& reason) {
 }
 
 void ElasticMaster::FailNow(const std::string& reason) {
-  if (phase_ == Phase::kFailed || phase_ == Phase::kComplete) return;
+  if (IsOver(phase_)) return;
   log::Error("the job has failed", {{"job", spec_.name}, {"reason", reason}});
   phase_ = Phase::kFailed;
   reason_ = reason;
@@ -147,7 +147,7 @@ void ElasticMaster::FailNow(const std::string& reason) {
 }
 
 void ElasticMaster::GoOn() {
-  if (phase_ == Phase::kFailed || phase_ == Phase::kComplete || phase_ == Phase::kEnding) return Serve();
+  if (IsOver(phase_) || phase_ == Phase::kEnding) return Serve();
   if (wholly_accepted_ > 0 && OnlySummedIsLeft()) learner_->Flush();
   if (evaluating_ && begun_evaluation_ && !Evaluates()) EndEvaluation();
   switch (spec_.kind) {
@@ -283,16 +283,17 @@ std::string ElasticMaster::WhoIsWaitedFor() const {
 
 Progress ElasticMaster::GetProgress() {
   const MutexLock lock(mu_);
-  Progress progress{.phase = phase_,
-                    .reason = reason_,
-                    .version = version_,
-                    .loss = loss_,
-                    .nonfinite = nonfinite_,
-                    .last_nonfinite = last_nonfinite_,
-                    .metrics = metrics_,
-                    .evaluated = metrics_version_,
-                    .joined = joined_,
-                    .stale = stale_};
+  Progress progress;
+  progress.phase = phase_;
+  progress.reason = reason_;
+  progress.version = version_;
+  progress.loss = loss_;
+  progress.nonfinite = nonfinite_;
+  progress.last_nonfinite = last_nonfinite_;
+  progress.evaluated = metrics_version_;
+  progress.stale = stale_;
+  for (const tasks::Metric& metric : metrics_)
+    progress.metrics.push_back({.name = metric.name, .value = metric.value});
   const tasks::Kind kind = phase_ == Phase::kEvaluating       ? tasks::Kind::kEvaluation
                            : spec_.kind == JobKind::kPredict  ? tasks::Kind::kPrediction
                            : spec_.kind == JobKind::kEvaluate ? tasks::Kind::kEvaluation
@@ -308,7 +309,8 @@ Progress ElasticMaster::GetProgress() {
   for (const auto& [index, worker] : workers_) {
     if (worker.session == nullptr) continue;
     ++progress.workers;
-    progress.members.push_back({.index = index, .records = worker.records, .version = worker.version});
+    progress.members[{job::MemberRole::kWorker, index}] = {.records = worker.records,
+                                                           .version = worker.version};
   }
   if (shards_ != nullptr) progress.pservers = static_cast<int>(shards_->Connected().size());
   progress.waiting = WhoIsWaitedFor();
@@ -346,14 +348,6 @@ void ElasticMaster::PserverIsGone(int pserver, const std::string& pod) {
 
 std::vector<int> ElasticMaster::GetPservers() {
   return shards_ == nullptr ? std::vector<int>() : shards_->Working();
-}
-
-void ElasticMaster::LetGo(std::vector<tasks::WorkerIndex> workers) {
-  const MutexLock lock(mu_);
-  for (const tasks::WorkerIndex worker : workers) {
-    if (const auto known = workers_.find(worker); known != workers_.end()) known->second.let_go = true;
-  }
-  Serve();
 }
 
 }  // namespace trainyard::master

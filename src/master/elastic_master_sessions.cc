@@ -102,8 +102,8 @@ void ElasticMaster::OnEnd(const std::shared_ptr<Session>& session) {
   known->second.left = Clock::System().Steady();
   // A master that goes takes nothing from its workers; whoever comes after it knows them.
   if (stopping_) return;
-  // One that was told to go, or whose job is over, is not waited for.
-  if (known->second.let_go || phase_ == Phase::kComplete || phase_ == Phase::kFailed) {
+  // One whose job is over is not waited for.
+  if (IsOver(phase_)) {
     Release(known->first);
     workers_.erase(known);
     GoOn();
@@ -130,7 +130,6 @@ void ElasticMaster::OnHello(const Call& call, const wire::Hello& hello) {
     if (worker.incarnation != 0) Release(index);
     worker.takes_part = false;
     worker.records = 0;
-    ++joined_;
     log::Info("a worker has come", {{"worker", index}, {"pod", hello.pod()}});
   }
   if (worker.session != nullptr && worker.session != call.session) {
@@ -246,10 +245,6 @@ bool ElasticMaster::Give(const Call& call, tasks::WorkerIndex worker) {
   }
   if (phase_ == Phase::kComplete) {
     Tell(call, wire::Given::kOver);
-    return true;
-  }
-  if (const auto known = workers_.find(worker); known != workers_.end() && known->second.let_go) {
-    Tell(call, wire::Given::kLeave);
     return true;
   }
   if (!model_ready_ && spec_.kind == JobKind::kTrain) return false;

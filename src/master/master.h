@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "graph/ir/program.h"
+#include "job/progress.h"
 #include "kv/store.h"
 #include "master/spec.h"
 #include "tasks/queue.h"
@@ -33,47 +34,12 @@ struct MasterOptions {
   int losses = 0;  // so many masters in a row before this one lost a pserver before they had made a step
 };
 
-enum class Phase : std::uint8_t {
-  kStarting,
-  kTraining,
-  kEvaluating,
-  kPredicting,
-  kEnding,
-  kComplete,
-  kFailed
-};
-std::string_view Name(Phase phase);  // "Starting", ...
+using Phase = job::WorkPhase;
 
-// What one worker has done since its process came.
-struct WorkerProgress {
-  tasks::WorkerIndex index = 0;
-  std::int64_t records = 0;
-  std::int64_t version = 0;  // of the model, when it last did something
-};
-
-// Where the job stands, for people.
-struct Progress {
-  Phase phase = Phase::kStarting;
-  std::string reason;  // of a failure
-  std::int64_t epoch = 0;
-  std::int64_t epochs = 0;
-  std::int64_t records = 0;  // done in this epoch
-  std::int64_t epoch_records = 0;
-  std::int64_t total_records = 0;  // done in all
-  std::int64_t version = 0;
-  std::optional<double> loss;  // the mean of the last ones; not finite: the last one
-  std::int64_t nonfinite = 0;  // how often a loss or a variable became NaN or infinite, and the job went on
-  std::string last_nonfinite;
-  std::vector<tasks::Metric> metrics;
-  std::int64_t evaluated = -1;          // the version that the metrics are of
-  int workers = 0;                      // that are connected
-  int pservers = 0;                     // likewise
-  std::int64_t joined = 0;              // how often one came
-  std::int64_t stale = 0;               // gradients that were computed again
-  std::int64_t waiting_tasks = 0;       // that nobody has
-  std::string waiting;                  // for whom, if somebody waits
-  std::string checkpoint;               // the last one
-  std::vector<WorkerProgress> members;  // those that are connected
+// Where the job stands.
+struct Progress : job::Progress {
+  std::int64_t stale = 0;          // gradients that were computed again
+  std::int64_t waiting_tasks = 0;  // that nobody has
 };
 
 // A worker as the master sees it.
@@ -107,8 +73,6 @@ class Master {
   virtual void PserverIsGone(int pserver, const std::string& pod) = 0;
   // Those that are connected and have their part of the model.
   virtual std::vector<int> GetPservers() = 0;
-  // Workers with these indexes are to end when they are next heard of.
-  virtual void LetGo(std::vector<tasks::WorkerIndex> workers) = 0;
   // How many pods of a role have been launched and have not ended. When the job is over, the master stays for
   // a moment for those that have not come yet, and tells them.
   virtual void ExpectPods(const std::string& role, int live) = 0;

@@ -161,8 +161,7 @@ class Played {
     trainer_->Start([](const tasks::Task&, tasks::Range) { return std::make_shared<int>(0); });
   }
   Batch Next() {
-    WorkerEnd end{};
-    auto batch = trainer_->Next(end);
+    auto batch = trainer_->Next();
     TY_CHECK(batch.ok(), batch.status().ToString());
     return *std::move(batch);
   }

@@ -14,8 +14,8 @@
 #include "kv/memory_store.h"
 #include "master/checkpoints.h"
 #include "master/master.h"
-#include "master/program_file.h"
 #include "master/pserver/pserver.h"
+#include "master/spec.h"
 #include "master/worker/program_worker.h"
 #include "ps/training_testing.h"
 

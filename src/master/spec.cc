@@ -1,13 +1,11 @@
 #include "master/spec.h"
 
-#include <concepts>
 #include <limits>
-#include <set>
-#include <type_traits>
 
-#include "base/document.h"
+#include "base/record.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/ir/codec.h"
 #include "graph/ir/validate.h"
 
 namespace trainyard::master {
@@ -81,96 +79,35 @@ void ForEachPodField(Pod& p, Visitor visit) {
   visit("priorityClass", p.priority_class);
 }
 
-// ---- Out
-
-Document ToDocument(const std::string& text) { return Document(text); }
-Document ToDocument(bool value) { return Document(value); }
-template <std::integral T>
-  requires(!std::same_as<T, bool>)
-Document ToDocument(T number) {
-  return Document(number);
-}
-Document ToDocument(absl::Duration time) { return Document(absl::FormatDuration(time)); }
+using trainyard::FromDocument;
+using trainyard::ToDocument;
 Document ToDocument(JobKind kind) { return Document(Name(kind)); }
 Document ToDocument(graph::OnNonFinite policy) { return Document(graph::Name(policy)); }
-Document ToDocument(const DataSources& list) {
-  Array array;
-  for (const std::string& text : list) array.emplace_back(text);
-  return array;
-}
-Document ToDocument(const std::map<std::string, std::string>& map) {
-  Object object;
-  for (const auto& [key, value] : map) object[key] = value;
-  return object;
-}
 Document ToDocument(const PodSpec& pod) {
   Object object;
   ForEachPodField(pod, [&](const char* name, const std::string& text) { object[name] = text; });
   return object;
 }
 
-// ---- In: false if it is of another kind
-
-bool FromDocument(const Document& document, std::string& text) {
-  text = Text(document);
-  return document.is_string();
-}
-bool FromDocument(const Document& document, bool& value) {
-  if (document.is_bool()) value = document.get_bool();
-  return document.is_bool();
-}
-template <std::integral T>
-  requires(!std::same_as<T, bool>)
-bool FromDocument(const Document& document, T& number) {
-  if (document.is_uint64()) {
-    number = static_cast<T>(document.get_uint64());
-    return std::in_range<T>(document.get_uint64());
-  }
-  if (!document.is_int64()) return false;
-  number = static_cast<T>(document.get_int64());
-  return std::in_range<T>(document.get_int64());
-}
-bool FromDocument(const Document& document, absl::Duration& time) {
-  return document.is_string() && absl::ParseDuration(std::string(Text(document)), &time);
-}
-bool FromDocument(const Document& document, JobKind& kind) {
+std::string_view FromDocument(const Document& document, JobKind& kind) {
   for (const JobKind one : kKinds) {
     if (Name(one) != Text(document)) continue;
     kind = one;
-    return true;
+    return "";
   }
-  return false;
+  return "train, evaluate or predict";
 }
-bool FromDocument(const Document& document, graph::OnNonFinite& policy) {
+std::string_view FromDocument(const Document& document, graph::OnNonFinite& policy) {
   const std::optional<graph::OnNonFinite> parsed = graph::ParseOnNonFinite(Text(document));
   policy = parsed.value_or(policy);
-  return parsed.has_value();
+  return parsed ? "" : "fail, warn or skip";
 }
-bool FromDocument(const Document& document, DataSources& list) {
-  if (!document.is_array()) return false;
-  list.clear();
-  for (const Document& item : document.get_array()) {
-    if (!item.is_string()) return false;
-    list.emplace_back(Text(item));
-  }
-  return true;
-}
-bool FromDocument(const Document& document, std::map<std::string, std::string>& map) {
-  if (!document.is_object()) return false;
-  map.clear();
-  for (const auto& member : document.get_object()) {
-    if (!member.value().is_string()) return false;
-    map.emplace(Key(member), Text(member.value()));
-  }
-  return true;
-}
-bool FromDocument(const Document& document, PodSpec& pod) {
-  if (!document.is_object()) return false;
-  bool good = true;
+std::string_view FromDocument(const Document& document, PodSpec& pod) {
+  RecordReader reader(document, "a pod");
   ForEachPodField(pod, [&](const char* name, std::string& text) {
-    if (const Document* value = document.get_object().if_contains(name)) good &= FromDocument(*value, text);
+    reader.Take(name, [&](const Document& value) { return FromDocument(value, text); });
   });
-  return good;
+  return reader.End().ok() ? "" : "an object with cpu, memory, gpu and priorityClass";
 }
 
 template <typename... Parts>
@@ -255,6 +192,9 @@ absl::Status ValidateLearning(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+constexpr std::string_view kMagic = "TYPROGS1";
+constexpr std::size_t kLengthBytes = 8;
+
 }  // namespace
 
 std::string_view Name(JobKind kind) {
@@ -277,19 +217,12 @@ std::string Print(const JobSpec& spec) {
 
 absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json) {
   TY_ASSIGN_OR_RETURN(const Document document, ParseJson(json));
-  if (!document.is_object()) return Bad("a job is a JSON object");
   JobSpec spec;
-  std::string wrong;
-  std::set<std::string_view> known;
+  RecordReader reader(document, "a job");
   ForEachField(spec, [&](const char* name, auto& field) {
-    known.insert(name);
-    const Document* const value = document.get_object().if_contains(name);
-    if (value != nullptr && !FromDocument(*value, field) && wrong.empty()) wrong = name;
+    reader.Take(name, [&](const Document& value) { return FromDocument(value, field); });
   });
-  if (!wrong.empty()) return Bad("the job's field ", wrong, " is of the wrong kind or out of range");
-  for (const auto& member : document.get_object()) {
-    if (!known.contains(Key(member))) return Bad("a job has no field ", Shortened(Escaped(Key(member)), 64));
-  }
+  TY_RETURN_IF_ERROR(reader.End());
   return spec;
 }
 
@@ -323,6 +256,30 @@ absl::Status Validate(const JobSpec& spec) {
   if (spec.checkpoint_steps < 0 || spec.checkpoint_every < absl::ZeroDuration() || spec.keep_checkpoints < 0)
     return Bad("--checkpoint-steps, --checkpoint-every and --keep-checkpoints must not be below 0");
   return ValidatePods(spec);
+}
+
+// MAGIC, how many bytes the main program has (u64, little-endian), the main program, the startup program.
+absl::StatusOr<graph::Programs> DecodePrograms(std::string_view bytes) {
+  if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + kLengthBytes)
+    return absl::InvalidArgumentError("these bytes are no program");
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    length |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[kMagic.size() + i])) << (8 * i);
+  bytes.remove_prefix(kMagic.size() + kLengthBytes);
+  if (length > bytes.size())
+    return absl::InvalidArgumentError("these bytes are only the beginning of a program");
+  graph::Programs programs;
+  TY_ASSIGN_OR_RETURN(programs.main, graph::Decode(bytes.substr(0, length)));
+  TY_ASSIGN_OR_RETURN(programs.startup, graph::Decode(bytes.substr(length)));
+  return programs;
+}
+
+std::string EncodePrograms(const graph::Programs& programs) {
+  const std::string main = graph::Encode(programs.main);
+  std::string bytes(kMagic);
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    bytes += static_cast<char>(static_cast<std::uint64_t>(main.size()) >> (8 * i));
+  return bytes + main + graph::Encode(programs.startup);
 }
 
 }  // namespace trainyard::master

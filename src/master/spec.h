@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "graph/build/builder.h"
 #include "graph/exec/finite.h"
 
 namespace trainyard::master {
@@ -106,5 +107,11 @@ inline constexpr std::int64_t kMostRecords = std::int64_t{1} << 53;
 
 // What can be known to be wrong without looking at files: one sentence, and what to do.
 absl::Status Validate(const JobSpec& spec);
+
+// ---- A program and its startup program as one list of bytes, as the Python package writes them.
+
+// InvalidArgument: these are other bytes.
+absl::StatusOr<graph::Programs> DecodePrograms(std::string_view bytes);
+std::string EncodePrograms(const graph::Programs& programs);
 
 }  // namespace trainyard::master

@@ -29,7 +29,7 @@ TEST(JobSpec, IsTheSameAfterItWasStored) {
 
 TEST(JobSpec, IsRefusedWithWhatIsWrong) {
   EXPECT_THAT(std::string(ParseJobSpec(R"({"epochs":"two"})").status().message()),
-              HasSubstr("field epochs is of the wrong kind"));
+              HasSubstr("a job: epochs must be a whole number"));
   EXPECT_THAT(std::string(ParseJobSpec(R"({"workers":3000000000})").status().message()),
               HasSubstr("workers"));
   EXPECT_THAT(std::string(ParseJobSpec(R"({"wheels":4})").status().message()), HasSubstr("no field wheels"));

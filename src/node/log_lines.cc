@@ -1,6 +1,5 @@
 #include "node/log_lines.h"
 
-#include "kube/rfc3339.h"
 
 namespace trainyard::node {
 
@@ -19,11 +18,6 @@ std::optional<LogEntry> ParseLogEntry(std::string_view line) {
   entry.full = tag == "F";
   entry.text = line;
   return entry;
-}
-
-absl::Time ParseLogTime(std::string_view time) {
-  const auto parsed = kube::ParseTime(time);
-  return parsed.ok() ? *parsed : absl::InfinitePast();
 }
 
 }  // namespace trainyard::node

@@ -4,8 +4,6 @@
 #include <optional>
 #include <string_view>
 
-#include "absl/time/time.h"
-
 namespace trainyard::node {
 
 // "2024-05-01T10:00:00.123456789Z stdout F text"
@@ -18,8 +16,5 @@ struct LogEntry {
 
 // Nothing: it is no entry of a log.
 std::optional<LogEntry> ParseLogEntry(std::string_view line);
-
-// The time of an entry; the past's end if it is none.
-absl::Time ParseLogTime(std::string_view time);
 
 }  // namespace trainyard::node

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "apiserver/pod_logs.h"
+#include "apiserver/pod_metrics.h"
 
 namespace trainyard::node {
 

@@ -10,9 +10,9 @@
 
 #include "apiserver/discovery.h"
 #include "base/files.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "kube/node.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::node {
 namespace {
@@ -56,8 +56,8 @@ Document Conditions(absl::Time since, absl::Time now) {
                   {"status", status ? "True" : "False"},
                   {"reason", reason},
                   {"message", message},
-                  {"lastHeartbeatTime", kube::PrintTime(now)},
-                  {"lastTransitionTime", kube::PrintTime(since)}};
+                  {"lastHeartbeatTime", PrintTime(now)},
+                  {"lastTransitionTime", PrintTime(since)}};
   };
   return Array{
       condition("MemoryPressure", false, "KubeletHasSufficientMemory", "memory is not watched here"),
@@ -178,7 +178,7 @@ Document MakeLease(std::string_view node, absl::Duration duration, absl::Time no
                 {"metadata", Object{{"name", node}, {"namespace", "kube-node-lease"}}},
                 {"spec", Object{{"holderIdentity", node},
                                 {"leaseDurationSeconds", absl::ToInt64Seconds(duration)},
-                                {"renewTime", kube::PrintMicroTime(now)}}}};
+                                {"renewTime", PrintMicroTime(now)}}}};
 }
 
 }  // namespace trainyard::node

@@ -27,12 +27,6 @@ bool WillRestart(const PodView& view, const ContainerRecord& container, bool ini
   return false;
 }
 
-bool InitDone(const PodRecord& record) {
-  return std::ranges::all_of(record.init_containers, [](const ContainerRecord& container) {
-    return container.state == RunState::kEnded && container.run.end->code == 0;
-  });
-}
-
 bool IsOver(const PodView& view) {
   if (AnyActive(view.record)) return false;
   if (EndIsWanted(view)) return true;

@@ -11,8 +11,6 @@ bool EndIsWanted(const PodView& view);
 bool AnyActive(const PodRecord& record);
 // A container that has ended is to be started again, at some time.
 bool WillRestart(const PodView& view, const ContainerRecord& container, bool init);
-// All init containers have done their part.
-bool InitDone(const PodRecord& record);
 // Nothing runs and nothing is to be started any more.
 bool IsOver(const PodView& view);
 

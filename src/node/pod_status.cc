@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "kube/rfc3339.h"
+#include "base/rfc3339.h"
 
 namespace trainyard::node {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 std::string TextAt(const Document& object, Path path) { return std::string(StringAt(object, path)); }
 
 absl::Time TimeAt(const Document& object, Path path) {
-  const auto time = kube::ParseTime(StringAt(object, path));
+  const auto time = ParseTime(StringAt(object, path));
   return time.ok() ? *time : absl::UnixEpoch();
 }
 
@@ -74,15 +74,15 @@ Document ToDocument(const Terminated& ended) {
   if (ended.signal != 0) object["signal"] = ended.signal;
   PutText(object, "reason", ended.reason);
   PutText(object, "message", ended.message);
-  object["startedAt"] = kube::PrintTime(ended.started_at);
-  object["finishedAt"] = kube::PrintTime(ended.finished_at);
+  object["startedAt"] = PrintTime(ended.started_at);
+  object["finishedAt"] = PrintTime(ended.finished_at);
   PutText(object, "containerID", ended.container_id);
   return object;
 }
 
 Document StateToDocument(const ContainerState& state) {
   if (const auto* running = std::get_if<Running>(&state)) {
-    return Object{{"running", Object{{"startedAt", kube::PrintTime(running->started_at)}}}};
+    return Object{{"running", Object{{"startedAt", PrintTime(running->started_at)}}}};
   }
   if (const auto* ended = std::get_if<Terminated>(&state)) return Object{{"terminated", ToDocument(*ended)}};
   Object waiting;
@@ -112,7 +112,7 @@ Document ToDocument(const std::vector<Condition>& conditions) {
   for (const Condition& condition : conditions) {
     Object object{{"type", condition.type}, {"status", condition.status ? "True" : "False"}};
     object["lastProbeTime"] = nullptr;
-    object["lastTransitionTime"] = kube::PrintTime(condition.since);
+    object["lastTransitionTime"] = PrintTime(condition.since);
     object["reason"] = TextOrNull(condition.reason);
     object["message"] = TextOrNull(condition.message);
     list.emplace_back(std::move(object));
@@ -180,7 +180,7 @@ Document ToDocument(const PodStatus& status) {
   PutText(object, "hostIP", status.host_ip);
   PutText(object, "podIP", status.pod_ip);
   if (!status.pod_ip.empty()) object["podIPs"] = Array{Object{{"ip", status.pod_ip}}};
-  if (status.start_time) object["startTime"] = kube::PrintTime(*status.start_time);
+  if (status.start_time) object["startTime"] = PrintTime(*status.start_time);
   if (!status.init_containers.empty()) object["initContainerStatuses"] = ToDocument(status.init_containers);
   object["containerStatuses"] = ToDocument(status.containers);
   PutText(object, "qosClass", status.qos);

@@ -10,8 +10,8 @@
 #include "job/members.h"
 #include "job/names.h"
 #include "job/size.h"
+#include "job/status_document.h"
 #include "operator/aijob_spec.h"
-#include "operator/aijob_status.h"
 #include "operator/pod_template.h"
 #include "reconcile/labels.h"
 #include "reconcile/observe.h"
@@ -22,9 +22,6 @@ namespace {
 constexpr std::string_view kAiJobGroup = "elasticdeeplearning.ai";
 // Those that users of the original select by.
 constexpr std::string_view kAiJobGroupLabel = "GroupName";
-constexpr std::string_view kAiJobNameLabel = "TrainingJobName";
-constexpr std::string_view kRoleLabel = "TrainingJobReplicaName";
-constexpr std::string_view kIndexLabel = "TrainingJobReplicaIndex";
 
 const kube::Resource& AiJobs() {
   static const auto* const resource = new kube::Resource{.group = std::string(kAiJobGroup),
@@ -35,12 +32,13 @@ const kube::Resource& AiJobs() {
 }
 
 Object PrintAiJobLabels(const kube::ObjectMeta& job) {
-  return {{kAiJobGroupLabel, kAiJobGroup}, {kAiJobNameLabel, job.name}, {reconcile::kJobUidLabel, job.uid}};
+  return {
+      {kAiJobGroupLabel, kAiJobGroup}, {job::kJobNameLabel, job.name}, {reconcile::kJobUidLabel, job.uid}};
 }
 Object PrintAiJobLabels(const kube::ObjectMeta& job, const reconcile::Place& place) {
   Object labels = PrintAiJobLabels(job);
-  labels[kRoleLabel] = place.role;
-  labels[kIndexLabel] = StrCat(place.index);
+  labels[job::kRoleLabel] = place.role;
+  labels[job::kIndexLabel] = StrCat(place.index);
   return labels;
 }
 
@@ -257,13 +255,13 @@ bool AiJobKind::IsMain(std::string_view container) const { return container.star
 std::string_view AiJobKind::label_selector() const { return "GroupName=elasticdeeplearning.ai"; }
 
 std::vector<std::string> AiJobKind::place_labels() const {
-  return {std::string(kAiJobNameLabel), std::string(kRoleLabel), std::string(kIndexLabel)};
+  return {std::string(job::kJobNameLabel), std::string(job::kRoleLabel), std::string(job::kIndexLabel)};
 }
 
 std::optional<reconcile::Place> AiJobKind::FindPlace(const kube::ObjectMeta& meta) const {
-  const auto index = ParseNumber<int>(meta.labels.Get(kIndexLabel));
-  const std::string_view job = meta.labels.Get(kAiJobNameLabel);
-  const std::string_view role = meta.labels.Get(kRoleLabel);
+  const auto index = ParseNumber<int>(meta.labels.Get(job::kIndexLabel));
+  const std::string_view job = meta.labels.Get(job::kJobNameLabel);
+  const std::string_view role = meta.labels.Get(job::kRoleLabel);
   if (!index || job.empty() || role.empty()) return std::nullopt;
   return reconcile::Place{.job = std::string(job), .role = std::string(role), .index = *index};
 }
@@ -281,14 +279,14 @@ absl::StatusOr<reconcile::CompactJob> AiJobKind::Decode(std::string json) const 
   AiJobSpec read = ParseAiJobSpec(document, accelerators_);
   job.spec = std::move(read.spec);
   job.invalid = std::move(read.invalid);
-  job.status = ParseAiJobStatus(Find(document, {"status"}));
+  job.status = job::ParseStatus(Find(document, {"status"}), job::kAiTrainingJobStatus);
   const Document* spec = Find(document, {"spec"});
   if (spec != nullptr && job.invalid.empty() && !job.status.IsFinished()) job.spec_text = PrintJson(*spec);
   return job;
 }
 
 Document AiJobKind::PrintStatus(const reconcile::CompactJob& /*job*/, const job::JobStatus& status) const {
-  return PrintAiJobStatus(status);
+  return job::PrintStatus(status, job::kAiTrainingJobStatus);
 }
 
 std::unique_ptr<reconcile::ObjectMaker> AiJobKind::NewMaker(const reconcile::CompactJob& job) const {

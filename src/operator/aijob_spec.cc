@@ -144,7 +144,7 @@ class AiJobReader : private SpecReader {
 
   void CheckRoleName(const std::string& path, const std::string& key,
                      std::map<std::string, std::string>& prefixes) {
-    const std::string_view problem = kube::FindDns1123LabelProblem(Lowered(key));
+    const std::string_view problem = kube::FindDns1123LabelProblem(LowerCase(key));
     if (!problem.empty())
       return Problem(path, StrCat("names of pods contain it in lower case, and it ", problem));
     const std::string prefix = VariablePrefix(key);
@@ -161,7 +161,7 @@ class AiJobReader : private SpecReader {
 
   void ReadRole(const std::string& path, const std::string& key, const Document& replica) {
     if (!replica.is_object()) return Problem(path, "is empty: it needs a template");
-    job::RoleSpec role{.name = key, .slug = Lowered(key), .main_alone = true};
+    job::RoleSpec role{.name = key, .slug = LowerCase(key), .main_alone = true};
     role.replicas = static_cast<int>(Number(replica, path, "replicas", kMostReplicas).value_or(1));
     role.restart_limit = Number(replica, path, "restartLimit", kMostSeconds);
     role.restart = job::AiRestartRules(

@@ -7,9 +7,9 @@
 #include "base/yaml.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "job/status_document.h"
 #include "job/telling.h"
 #include "operator/aijob_spec.h"
-#include "operator/aijob_status.h"
 #include "placement/gang.h"
 #include "reconcile/labels.h"
 
@@ -414,13 +414,13 @@ job::JobStatus FullStatus() {
 }
 
 TEST(AiJobStatus, IsReadAsItIsPrinted) {
-  const Document printed = PrintAiJobStatus(FullStatus());
-  EXPECT_EQ(ParseAiJobStatus(&printed), FullStatus());
-  EXPECT_EQ(ParseAiJobStatus(nullptr), job::JobStatus());
+  const Document printed = job::PrintStatus(FullStatus(), job::kAiTrainingJobStatus);
+  EXPECT_EQ(job::ParseStatus(&printed, job::kAiTrainingJobStatus), FullStatus());
+  EXPECT_EQ(job::ParseStatus(nullptr, job::kAiTrainingJobStatus), job::JobStatus());
 }
 
 TEST(AiJobStatus, HasTheFieldsOfTheOriginal) {
-  const Document status = PrintAiJobStatus(FullStatus());
+  const Document status = job::PrintStatus(FullStatus(), job::kAiTrainingJobStatus);
   EXPECT_EQ(StringAt(status, {"phase"}), "Succeed");
   EXPECT_EQ(IntAt(status, {"RestartCount", "Trainer"}), 2);
   EXPECT_EQ(StringAt(status, {"RestartReplicaName"}), "Trainer");
@@ -445,7 +445,7 @@ TEST(AiJobStatus, LeavesOutWhatSomebodyElseHasWritten) {
       "creationErrors: {a: b, \"-1\": \"2024-05-01T10:00:00Z\"}, restartScope: Odd}}, restarts: {t: "
       "{attempts: \"0:9999999999\"}}, "
       "ending: {phase: Running}, members: {epoch: -3}}");
-  const job::JobStatus status = ParseAiJobStatus(&forged);
+  const job::JobStatus status = job::ParseStatus(&forged, job::kAiTrainingJobStatus);
   EXPECT_TRUE(status.conditions.empty());
   EXPECT_FALSE(status.ending);
   EXPECT_EQ(status.members.epoch, 0);
@@ -456,7 +456,7 @@ TEST(AiJobStatus, HasNoCounterThatCannotBeCountedOn) {
   const Document forged = AiYaml(
       "{restarts: {t: {count: 9223372036854775807, seen: \"0:9999999999\"}}, "
       "members: {epoch: 9223372036854775807}}");
-  const job::JobStatus status = ParseAiJobStatus(&forged);
+  const job::JobStatus status = job::ParseStatus(&forged, job::kAiTrainingJobStatus);
   constexpr auto kHalf = std::numeric_limits<std::int64_t>::max() / 2;
   EXPECT_LT(status.roles.at("t").restarts, kHalf);
   EXPECT_TRUE(status.roles.at("t").seen.empty());
@@ -504,7 +504,7 @@ TEST(AiJobStatus, KeepsWhenAGangTriesAgain) {
   status.gang_returns = 2;
   status.gang_retry = absl::FromUnixSeconds(1'700'000'000);
   const Document printed = AiJobKind().PrintStatus({}, status);
-  const job::JobStatus read = ParseAiJobStatus(&printed);
+  const job::JobStatus read = job::ParseStatus(&printed, job::kAiTrainingJobStatus);
   EXPECT_EQ(read.gang_returns, 2);
   EXPECT_EQ(read.gang_retry, status.gang_retry);
 }

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/letters.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/end_policy.h"
 #include "job/names.h"
+#include "job/status_document.h"
 #include "operator/pod_template.h"
-#include "operator/status_codec.h"
 #include "reconcile/labels.h"
 
 namespace trainyard::ops {
@@ -48,13 +49,19 @@ bool Leads(const job::JobSpec& spec, const Place& place) {
 }  // namespace
 
 KubeflowKind::KubeflowKind(kube::Resource resource, std::vector<std::string> names, std::string_view main,
-                           const SeatLabels& labels, std::vector<std::string_view> counters)
+                           const SeatLabels& labels, const job::StatusSpelling& spelling)
     : resource_(std::move(resource)),
       names_(std::move(names)),
       main_(main),
       labels_(labels),
       selector_(StrCat(labels.all.first, "=", labels.all.second)),
-      counters_(std::move(counters)) {}
+      spelling_(spelling) {}
+
+job::StatusSpelling KubeflowKind::SpellingOf(const Dialect& dialect) const {
+  job::StatusSpelling spelling = spelling_;
+  spelling.created_stays = dialect.IsV1();
+  return spelling;
+}
 
 std::vector<std::string> KubeflowKind::place_labels() const {
   return {std::string(labels_.job), std::string(labels_.role), std::string(labels_.index)};
@@ -89,26 +96,26 @@ absl::StatusOr<CompactJob> KubeflowKind::Decode(std::string json) const {
   ParsedSpec read = ParseSpec(dialect, job.meta.Key(), spec);
   job.spec = std::move(read.spec);
   job.invalid = std::move(read.invalid);
-  job.status =
-      ParseJobStatus(Find(document, {"status"}), counters_.front(), {.created_stays = dialect.IsV1()});
+  job.status = job::ParseStatus(Find(document, {"status"}), SpellingOf(dialect));
   if (spec != nullptr && job.invalid.empty() && !job.status.IsFinished()) job.spec_text = PrintJson(*spec);
   return job;
 }
 
 Document KubeflowKind::PrintStatus(const CompactJob& job, const job::JobStatus& status) const {
   const Dialect& dialect = FindDialect(job.spec.version);
-  Document out = PrintJobStatus(status, counters_.front(), {.created_stays = dialect.IsV1()});
+  Document out = job::PrintStatus(status, SpellingOf(dialect));
   Object& members = out.get_object();
-  Object roles = members[counters_.front()].get_object();
+  Object roles = members[spelling_.counters].get_object();
   if (dialect.IsV1()) {
     for (auto& role : roles) {
       role.value().get_object()["selector"] =
           StrCat(kJobName, "=", job.meta.name, ",", kOperatorName, "=", dialect.operator_name, ",",
-                 kReplicaType, "=", Lowered(Key(role)));
+                 kReplicaType, "=", LowerCase(Key(role)));
     }
   }
   // Those that read the job in another version find its counters where that has them.
-  for (const std::string_view counters : counters_) members[counters] = roles;
+  for (const std::string_view counters : {spelling_.counters, job::kPyTorchJobStatus.counters})
+    members[counters] = roles;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "job/status_document.h"
 #include "operator/kubeflow_spec.h"
 #include "reconcile/kind.h"
 
@@ -44,17 +45,19 @@ class KubeflowKind : public reconcile::Kind {
 
  protected:
   KubeflowKind(kube::Resource resource, std::vector<std::string> names, std::string_view main,
-               const SeatLabels& labels, std::vector<std::string_view> counters);
+               const SeatLabels& labels, const job::StatusSpelling& spelling);
   virtual ParsedSpec ParseSpec(const Dialect& dialect, const kube::ObjectKey& job,
                                const Document* spec) const = 0;
 
  private:
+  job::StatusSpelling SpellingOf(const Dialect& dialect) const;
+
   const kube::Resource resource_;
   const std::vector<std::string> names_;
   const std::string_view main_;
   const SeatLabels labels_;
   const std::string selector_;
-  const std::vector<std::string_view> counters_;  // members of status; the first is read
+  const job::StatusSpelling spelling_;  // of the newest version
 };
 
 class KubeflowMaker : public reconcile::ObjectMaker {

@@ -10,7 +10,7 @@
 #include "kube/leader_election.h"
 #include "operator/gatekeeper.h"
 #include "operator/kinds.h"
-#include "operator/metered_transport.h"
+#include "operator/metrics.h"
 #include "operator/status_server.h"
 
 namespace trainyard::ops {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/names.h"
 #include "placement/gang.h"
 #include "reconcile/kind.h"
 #include "reconcile/labels.h"
@@ -48,7 +49,7 @@ Document PodFromTemplate(const Document& pod_template, ObjectParts parts) {
   }
   Object annotations;
   if (const Object* own = ObjectAt(pod_template, {"metadata", "annotations"})) annotations = *own;
-  annotations[reconcile::kAttemptAnnotation] = StrCat(attempt);
+  annotations[job::kAttemptAnnotation] = StrCat(attempt);
   metadata["annotations"] = std::move(annotations);
   if (const Array* own = ArrayAt(pod_template, {"metadata", "finalizers"})) metadata["finalizers"] = *own;
   Object spec;

@@ -11,7 +11,7 @@
 #include "job/job_view.h"
 #include "job/plan.h"
 #include "kube/api.h"
-#include "operator/scaling_scene.h"
+#include "operator/autoscaler.h"
 #include "reconcile/kind.h"
 
 namespace trainyard::ops {

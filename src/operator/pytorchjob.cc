@@ -1,8 +1,10 @@
 #include "operator/pytorchjob.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/text.h"
 #include "operator/pod_template.h"
-#include "operator/pytorchjob_spec.h"
 
 namespace trainyard::ops {
 namespace {
@@ -74,6 +76,98 @@ class PyTorchObjectMaker final : public KubeflowMaker {
   }
 };
 
+constexpr std::array<ReplicaType, 2> kTypes = {
+    {{"Master", "master", "", true}, {"Worker", "worker", "", false}}};
+
+constexpr Dialect kDialect = {.kind = "PyTorchJob",
+                              .version = "v1",
+                              .replicas = "pytorchReplicaSpecs",
+                              .types = kTypes,
+                              .container = "pytorch",
+                              .port_name = "pytorchjob-port",
+                              .port = 23456,
+                              .restart = job::RestartPolicy::kOnFailure,
+                              .operator_name = "pytorchjob-controller"};
+
+constexpr std::string_view kElastic = "spec.elasticPolicy";
+
+bool IsPositive(std::string_view text) { return ParseNumber<int>(text).value_or(0) > 0; }
+
+class PyTorchJobReader final : public KubeflowReader {
+ public:
+  using KubeflowReader::KubeflowReader;
+
+ private:
+  void ReadRest(const Document& spec) override {
+    const std::string processes = Word(spec, "spec", "nprocPerNode").value_or("auto");
+    if (processes != "auto" && processes != "cpu" && processes != "gpu" && !IsPositive(processes)) {
+      Problem("spec.nprocPerNode", StrCat("must be auto, cpu, gpu or a number from 1 on, not ",
+                                          Shortened(Escaped(processes), kShown)));
+    }
+    const bool elastic = Map(spec, "spec", "elasticPolicy") != nullptr;
+    if (elastic) {
+      ReadSize(*Find(spec, {"elasticPolicy"}), spec);
+      ReadRendezvous(*Find(spec, {"elasticPolicy"}));
+    }
+    DecideEnd(elastic);
+  }
+
+  // The master decides. Without one all workers do, or the first one that is done where they are elastic:
+  // torchrun ends them together.
+  void DecideEnd(bool elastic) {
+    using job::EndPolicy;
+    job::RoleSpec* master = FindRole("master");
+    job::RoleSpec* worker = FindRole("worker");
+    if (master != nullptr) {
+      master->complete = EndPolicy::kAll;
+    } else if (worker != nullptr) {
+      worker->complete = elastic ? EndPolicy::kAny : EndPolicy::kAll;
+    } else {
+      Problem("spec.pytorchReplicaSpecs",
+              "the job needs a Master or a Worker with at least 1 replica, which decides when it has ended");
+    }
+  }
+
+  void ReadSize(const Document& policy, const Document& spec) {
+    job::RoleSpec* worker = FindRole("worker");
+    if (worker == nullptr) return Problem(kElastic, "the job has no Worker that could grow and shrink");
+    const auto least = Number(policy, kElastic, "minReplicas", kMostReplicas, 1);
+    const auto most = Number(policy, kElastic, "maxReplicas", kMostReplicas, 1);
+    worker->least = static_cast<int>(least.value_or(most.value_or(worker->replicas)));
+    worker->most = static_cast<int>(most.value_or(worker->least));
+    if (worker->least > worker->most) {
+      Problem(StrCat(kElastic, ".minReplicas"),
+              StrCat("is more than maxReplicas: ", worker->least, " and ", worker->most));
+    }
+    // Metrics are for a HorizontalPodAutoscaler, which writes replicas as a user does.
+    const Array* metrics = List(policy, kElastic, "metrics");
+    worker->size =
+        metrics != nullptr && !metrics->empty() ? job::SizePolicy::kManual : job::SizePolicy::kAuto;
+    out_.sized = true;
+    out_.fault_tolerant = true;
+    CheckNames(*worker, worker->most);
+    const Document* replica = FindReplicaSpec(dialect_, spec, worker->slug);
+    const int more = std::max(worker->most - worker->replicas, 0);
+    AddPods(PathOf(worker->name), static_cast<std::size_t>(more), Find(*replica, {"template"}));
+  }
+
+  void ReadRendezvous(const Document& policy) {
+    (void)OneOf<int, 3>(policy, kElastic, "rdzvBackend", {{{"c10d", 0}, {"etcd", 1}, {"etcd-v2", 2}}});
+    (void)Number(policy, kElastic, "rdzvPort", kMostPort, 1);
+    (void)Number(policy, kElastic, "maxRestarts", kMostSeconds);
+    (void)Number(policy, kElastic, "nProcPerNode", kMostReplicas, 1);
+    (void)Word(policy, kElastic, "rdzvHost");
+    (void)Word(policy, kElastic, "rdzvId");
+    (void)Flag(policy, kElastic, "standalone");
+    const Array* settings = List(policy, kElastic, "rdzvConf");
+    for (std::size_t i = 0; settings != nullptr && i < settings->size(); ++i) {
+      const std::string path = StrCat(kElastic, ".rdzvConf[", i, "]");
+      if (Word((*settings)[i], path, "key").value_or("").empty()) Problem(path + ".key", "is missing");
+      (void)Word((*settings)[i], path, "value");
+    }
+  }
+};
+
 }  // namespace
 
 PyTorchJobKind::PyTorchJobKind()
@@ -83,7 +177,7 @@ PyTorchJobKind::PyTorchJobKind()
                     .job = "training.kubeflow.org/job-name",
                     .role = "training.kubeflow.org/replica-type",
                     .index = "training.kubeflow.org/replica-index"},
-                   {"replicaStatuses"}) {}
+                   job::kPyTorchJobStatus) {}
 
 const Dialect& PyTorchJobKind::DialectOf(const Document& /*job*/) const { return PyTorchDialect(); }
 
@@ -96,6 +190,24 @@ ParsedSpec PyTorchJobKind::ParseSpec(const Dialect& /*dialect*/, const kube::Obj
 
 std::unique_ptr<reconcile::ObjectMaker> PyTorchJobKind::NewMaker(const reconcile::CompactJob& job) const {
   return std::make_unique<PyTorchObjectMaker>(*this, job);
+}
+
+const Dialect& PyTorchDialect() { return kDialect; }
+
+ParsedSpec ParsePyTorchJobSpec(const kube::ObjectKey& job, const Document* spec) {
+  return PyTorchJobReader(kDialect, job).Read(spec);
+}
+
+std::string ProcessesPerNode(const Document& spec) {
+  const auto text = [](const Document& value) {
+    return value.is_string() ? std::string(Text(value)) : PrintJson(value);
+  };
+  // The older place wins where both are given, as it stands last in the environment.
+  for (const Document* value :
+       {Find(spec, {"elasticPolicy", "nProcPerNode"}), Find(spec, {"nprocPerNode"})}) {
+    if (value != nullptr && !value->is_null()) return text(*value);
+  }
+  return "auto";
 }
 
 }  // namespace trainyard::ops

@@ -1,7 +1,12 @@
 // PyTorchJob, kubeflow.org/v1, translated into the job model and back.
 #pragma once
 
+#include <string>
+
+#include "base/document.h"
+#include "kube/resource.h"
 #include "operator/kubeflow.h"
+#include "operator/kubeflow_spec.h"
 
 namespace trainyard::ops {
 
@@ -17,5 +22,14 @@ class PyTorchJobKind final : public KubeflowKind {
   ParsedSpec ParseSpec(const Dialect& dialect, const kube::ObjectKey& job,
                        const Document* spec) const override;
 };
+
+// ---- The spec of a PyTorchJob, read and judged.
+
+const Dialect& PyTorchDialect();
+
+ParsedSpec ParsePyTorchJobSpec(const kube::ObjectKey& job, const Document* spec);
+
+// Processes of each pod, as torchrun reads it: "auto", "cpu", "gpu" or a number.
+std::string ProcessesPerNode(const Document& spec);
 
 }  // namespace trainyard::ops

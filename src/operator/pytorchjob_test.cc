@@ -6,7 +6,6 @@
 #include "base/yaml.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "operator/pytorchjob_spec.h"
 #include "operator/tfjob_testing.h"
 
 namespace trainyard::ops {

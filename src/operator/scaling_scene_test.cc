@@ -1,10 +1,9 @@
-#include "operator/scaling_scene.h"
-
 #include <utility>
 
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operator/autoscaler.h"
 
 namespace trainyard::ops {
 namespace {

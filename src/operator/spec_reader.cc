@@ -8,14 +8,6 @@ namespace trainyard::ops {
 
 std::string Shown(const Document& value) { return Shortened(PrintJson(value), kShown); }
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string Lowered(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), Lower);
-  return out;
-}
-
 void SpecReader::Problem(std::string_view path, std::string_view what) {
   if (problem_.empty()) problem_ = StrCat(path, ": ", what);
 }

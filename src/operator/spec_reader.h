@@ -31,9 +31,6 @@ inline constexpr std::size_t kMostOfPods = std::size_t{1} << 30;
 inline constexpr std::size_t kShown = 100;
 std::string Shown(const Document& value);
 
-char Lower(char c);
-std::string Lowered(std::string_view text);
-
 class SpecReader {
  protected:
   // The first one is kept: "spec.replicas: must be a whole number".

@@ -1,8 +1,7 @@
-#include "operator/tfjob_spec.h"
-
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operator/tfjob.h"
 #include "operator/tfjob_testing.h"
 
 namespace trainyard::ops {

@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kv/disk/fake_file_system.h"
 #include "ps/checkpoint.h"
+#include "tests/support/fake_file_system.h"
 #include "tests/support/temp_folder.h"
 
 namespace trainyard::ps {

@@ -4,9 +4,9 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kv/disk/fake_file_system.h"
 #include "kv/memory_store.h"
 #include "ps/ps_testing.h"
+#include "tests/support/fake_file_system.h"
 
 namespace trainyard::ps {
 namespace {

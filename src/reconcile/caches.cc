@@ -79,7 +79,7 @@ std::string StorableSpec(const std::string& text) {
 kube::MetaOptions KeptOf(const Kind& kind) {
   std::vector<std::string> labels = kind.place_labels();
   labels.emplace_back(kJobUidLabel);
-  return {.annotations = {std::string(kAttemptAnnotation), std::string(kStoppedAnnotation),
+  return {.annotations = {std::string(job::kAttemptAnnotation), std::string(kStoppedAnnotation),
                           std::string(kFencedAnnotation), std::string(kAvoidsAnnotation)},
           .labels = std::move(labels)};
 }

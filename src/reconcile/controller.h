@@ -30,9 +30,7 @@
 #include "reconcile/historian.h"
 #include "reconcile/kind.h"
 #include "reconcile/pacing.h"
-#include "reconcile/pass_meter.h"
 #include "reconcile/surroundings.h"
-#include "reconcile/urgency.h"
 
 namespace trainyard::reconcile {
 

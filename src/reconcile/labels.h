@@ -6,8 +6,6 @@
 namespace trainyard::reconcile {
 
 inline constexpr std::string_view kJobUidLabel = "trainyard.dev/job-uid";
-// How often the pod of this index was made again before.
-inline constexpr std::string_view kAttemptAnnotation = "trainyard.dev/attempt";
 
 // The nodes that it was kept off when it was made, with commas.
 inline constexpr std::string_view kAvoidsAnnotation = "trainyard.dev/avoids";

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "job/members.h"
+#include "job/names.h"
 #include "reconcile/labels.h"
 
 namespace trainyard::reconcile {
@@ -156,7 +157,7 @@ std::optional<absl::Time> ObserveBackOff(const ContainerStatus& container) {
 
 // Nobody but us is to write it, and somebody may have.
 int ObserveAttempt(const kube::CompactPod& pod) {
-  const int attempt = ParseNumber<int>(pod.meta.annotations.Get(kAttemptAnnotation)).value_or(0);
+  const int attempt = ParseNumber<int>(pod.meta.annotations.Get(job::kAttemptAnnotation)).value_or(0);
   return attempt < 0 || attempt > job::kMostAttempts ? 0 : attempt;
 }
 

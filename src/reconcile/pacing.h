@@ -3,13 +3,25 @@
 #pragma once
 
 #include <map>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "job/job_status.h"
 #include "kube/resource.h"
-#include "reconcile/urgency.h"
 
 namespace trainyard::reconcile {
+
+// How soon what has become of a job is to be stored.
+
+enum class Urgency {
+  kProgress,  // the job has come further within its state: that can wait for what else comes
+  kGoodNews,  // it has begun, or all that it has to have runs now
+  kNow,
+};
+
+// Of what is to be stored in the place of what is.
+Urgency UrgencyOf(const job::JobStatus& before, const job::JobStatus& after);
 
 // All calls may be made from many threads at once.
 class Pacing {
@@ -53,6 +65,25 @@ class Pacing {
   int creating_ TY_GUARDED_BY(mu_) = 0;    // passes
   double records_ TY_GUARDED_BY(mu_) = 1;  // that may be made now
   absl::Time recorded_ TY_GUARDED_BY(mu_) = absl::InfinitePast();
+};
+
+// ---- What a controller reports of its passes, for metrics.
+
+// All calls may be made from many threads at once.
+class PassMeter {
+ public:
+  virtual ~PassMeter() = default;
+
+  virtual void PodsCreated(int count) = 0;
+  virtual void PodsDeleted(int count) = 0;
+  virtual void ServicesCreated(int count) = 0;
+  virtual void ServicesDeleted(int count) = 0;
+  // A pod or container of a role failed and was started again.
+  virtual void Restarted(std::string_view role, std::string_view cause) = 0;
+  virtual void Planned(absl::Duration took) = 0;
+  virtual void Passed(absl::Duration took, bool failed) = 0;
+  // How long a key was ready before its pass began.
+  virtual void Waited(absl::Duration time) = 0;
 };
 
 }  // namespace trainyard::reconcile

@@ -1,9 +1,9 @@
-#include "reconcile/urgency.h"
-
 #include <functional>
 #include <ostream>
 
 #include <gtest/gtest.h>
+
+#include "reconcile/pacing.h"
 
 namespace trainyard::reconcile {
 namespace {

@@ -264,12 +264,6 @@ bool Queue::HasTasks(WorkerIndex worker) const {
   return known != workers_.end() && known->second.first != 0;
 }
 
-std::optional<std::int64_t> Queue::IncarnationOf(WorkerIndex worker) const {
-  const auto known = workers_.find(worker);
-  if (known == workers_.end()) return std::nullopt;
-  return known->second.incarnation;
-}
-
 Task Queue::TaskOf(TaskId id, const Lessee& entry) const {
   return {.id = id,
           .kind = entry.kind,

@@ -185,7 +185,6 @@ class Queue {
   // Oldest first; kNobody: those that are kept.
   std::vector<Task> TasksOf(WorkerIndex worker) const;
   bool HasTasks(WorkerIndex worker) const;
-  std::optional<std::int64_t> IncarnationOf(WorkerIndex worker) const;
   // Whether a Lease of it would give a task.
   bool HasFor(WorkerIndex worker) const;
 

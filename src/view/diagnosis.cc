@@ -6,8 +6,8 @@
 #include <map>
 #include <string_view>
 
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::view {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kNotFoundExit = 127;
 constexpr int kNotRunnableExit = 126;
 
 std::string Since(absl::Time time, absl::Time now) {
-  return time == absl::InfinitePast() ? "" : StrCat(" since ", kube::PrintAge(now - time));
+  return time == absl::InfinitePast() ? "" : StrCat(" since ", PrintAge(now - time));
 }
 
 // "3 of 4 members run", "all 4 members run". A job that says itself how many it has is believed, so that this
@@ -45,7 +45,7 @@ std::string Restarts(const Job& job) {
 }
 
 // No operator or launcher has done anything for it.
-bool IsUnnoticed(const JobPage& page) { return page.job.state.empty() && page.members.empty(); }
+bool IsUnnoticed(const JobPage& page) { return !page.job.state && page.members.empty(); }
 
 // Whether nodes lack a label that the pod asks for, and none lacks room only, so that more room would not
 // help.
@@ -62,15 +62,15 @@ std::string Sentence(const JobPage& page, absl::Time now) {
     return StrCat(job.Id(), " was made ", Ago(job.created, now), ", and nobody has looked at it yet.");
   std::string text = StrCat(job.Id(), " ");
   if (job.over) {
-    StrAppend(text, job.succeeded ? "has succeeded" : StrCat("has ended: ", job.state));
+    StrAppend(text, job.succeeded ? "has succeeded" : StrCat("has ended: ", job.shown));
     if (job.ended != absl::InfinitePast()) {
       StrAppend(text, " ", Ago(job.ended, now));
       if (job.started != absl::InfinitePast())
-        StrAppend(text, ", ", kube::PrintAge(job.ended - job.started), " after its start");
+        StrAppend(text, ", ", PrintAge(job.ended - job.started), " after its start");
     }
     StrAppend(text, Restarts(job), ".");
   } else {
-    StrAppend(text, "is ", job.state.empty() ? "being started" : job.state, Since(job.changed, now),
+    StrAppend(text, "is ", job.shown.empty() ? "being started" : job.shown, Since(job.changed, now),
               Restarts(job), "; ", CountMembers(page), ".");
   }
   const std::string message = job.message.empty() ? job.reason : job.message;
@@ -185,7 +185,7 @@ std::string Next(const JobPage& page, absl::Time now) {
     return "is an operator running? `trainyard operator` runs one, and so does `trainyard up`.";
   }
   if (job.succeeded) return "";
-  if (job.state == "Suspended")
+  if (job.state == job::State::kSuspended)
     return StrCat("it was told to rest: set spec.suspend to false, and it goes on.");
   if (!job.over) {
     if (!job.spec_problem.empty()) return StrCat("correct the field with `kubectl edit ", job.Id(), "`.");
@@ -263,7 +263,7 @@ std::vector<std::vector<std::string>> MemberRows(const JobPage& page, absl::Time
   for (const Member& member : page.members) {
     rows.push_back({member.name, member.state, StrCat(member.restarts),
                     member.node.empty() ? "-" : member.node, member.pod,
-                    kube::PrintAge(now - member.created)});
+                    member.created == absl::InfinitePast() ? "-" : PrintAge(now - member.created)});
   }
   return rows;
 }
@@ -277,9 +277,8 @@ std::string Indented(std::string_view text, std::string_view by) {
 }  // namespace
 
 std::string Ago(absl::Time time, absl::Time now) {
-  return time == absl::InfinitePast()
-             ? ""
-             : StrCat(kube::PrintAge(std::max(now - time, absl::ZeroDuration())), " ago");
+  return time == absl::InfinitePast() ? ""
+                                      : StrCat(PrintAge(std::max(now - time, absl::ZeroDuration())), " ago");
 }
 
 Diagnosis Diagnose(const JobPage& page, absl::Time now) {
@@ -337,14 +336,14 @@ Document WhyToJson(const JobPage& page, absl::Time now) {
     if (gone.exit_code) one["exitCode"] = *gone.exit_code;
     if (gone.signal != 0) one["signal"] = gone.signal;
     if (!gone.reason.empty()) one["reason"] = gone.reason;
-    if (gone.began != absl::InfinitePast()) one["began"] = kube::PrintMicroTime(gone.began);
-    if (gone.ended != absl::InfinitePast()) one["ended"] = kube::PrintMicroTime(gone.ended);
+    if (gone.began != absl::InfinitePast()) one["began"] = PrintMicroTime(gone.began);
+    if (gone.ended != absl::InfinitePast()) one["ended"] = PrintMicroTime(gone.ended);
     history.push_back(std::move(one));
   }
   return Object{{"kind", FactsOf(page.job.kind).name},
                 {"namespace", page.job.ns},
                 {"name", page.job.name},
-                {"state", page.job.state},
+                {"state", page.job.shown},
                 {"reason", page.job.reason},
                 {"message", page.job.message},
                 {"restarts", page.job.restarts},
@@ -358,7 +357,7 @@ std::vector<std::vector<std::string>> EventRows(const std::vector<Event>& events
   std::vector<std::vector<std::string>> rows = {{"AGE", "TYPE", "OBJECT", "REASON", "MESSAGE"}};
   for (const Event& event : events) {
     rows.push_back(
-        {StrCat(kube::PrintAge(now - event.time), event.count > 1 ? StrCat(" (x", event.count, ")") : ""),
+        {StrCat(PrintAge(now - event.time), event.count > 1 ? StrCat(" (x", event.count, ")") : ""),
          event.warning ? "Warning" : "Normal", event.object, event.reason, event.message});
   }
   return rows;
@@ -371,12 +370,12 @@ std::string PrintDescription(const JobPage& page, absl::Time now) {
     if (!value.empty()) rows.push_back({StrCat(name, ":"), std::move(value)});
   };
   const auto time = [&](absl::Time at) {
-    return at == absl::InfinitePast() ? "" : StrCat(kube::PrintTime(at), " (", Ago(at, now), ")");
+    return at == absl::InfinitePast() ? "" : StrCat(PrintTime(at), " (", Ago(at, now), ")");
   };
   row("Name", job.name);
   row("Namespace", job.ns);
   row("Kind", std::string(FactsOf(job.kind).name));
-  row("State", IsUnnoticed(page) ? "(nobody has looked at it yet)" : job.state);
+  row("State", IsUnnoticed(page) ? "(nobody has looked at it yet)" : job.shown);
   row("Reason", job.reason);
   row("Message", job.message);
   row("Ready", StrCat(job.ready, "/", job.wanted));
@@ -392,6 +391,14 @@ std::string PrintDescription(const JobPage& page, absl::Time now) {
   out += page.members.empty() ? "  (none)\n" : Indented(Table(MemberRows(page, now), 2), "  ");
   for (const Member& member : page.members) {
     if (!member.why.empty()) StrAppend(out, "  ", member.name, ": ", member.why, "\n");
+  }
+  if (job.reported && !job.reported->history.empty()) {
+    rows = {{"RESTARTED", "ATTEMPT", "BECAUSE"}};
+    for (const job::ScriptRestart& restart : job.reported->history)
+      rows.push_back(
+          {Ago(restart.time, now), StrCat(restart.attempt), StrCat(restart.member, " ", restart.cause)});
+    out += "\nScripts that were restarted:\n";
+    out += Indented(Table(rows, 2), "  ");
   }
   if (!page.history.empty()) {
     out += "\nPods that are gone:\n";

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "view/parse.h"
+#include "view/reader.h"
 
 namespace trainyard::view {
 namespace {
@@ -47,10 +48,11 @@ constexpr std::string_view kRunning =
 TEST(ParseJob, ReadsTheConditionThatHolds) {
   const Job job = ParseJob(
       Kind::kTfJob,
-      TfJob(kRunning, R"(,"ready":"2/2","restartCount":3,"restarts":{"worker":{"lastCause":"it died",)"
-                      R"("lastTime":"1970-01-12T13:46:30Z"}})"));
+      TfJob(kRunning,
+            R"(,"ready":"2/2","restartCount":3,"restarts":{"worker":{"count":3,"lastCause":"it died",)"
+            R"("lastTime":"1970-01-12T13:46:30Z"}})"));
   EXPECT_EQ(job.Id(), "tfjob/mnist");
-  EXPECT_EQ(job.state, "Running");
+  EXPECT_EQ(job.shown, "Running");
   EXPECT_EQ(job.ready, 2);
   EXPECT_EQ(job.wanted, 2);
   EXPECT_EQ(job.restarts, 3);
@@ -68,28 +70,44 @@ TEST(ParseJob, BearsWhatIsNoJob) {
 // An elastic job in this phase, whose master reports this.
 Job ElasticJob(std::string_view phase, std::string_view progress) {
   return ParseJob(Kind::kElastic,
-                  *ParseJson(StrCat(R"({"metadata":{"name":"m","namespace":"d"},"status":{"phase":")", phase,
-                                    R"(","ready":"3/4","restartTotal":1,"progress":)", progress, "}}")));
+                  *ParseJson(StrCat(
+                      R"({"metadata":{"name":"m","namespace":"d"},"status":{"phase":")", phase,
+                      R"(","conditions":[{"type":")", phase, R"(","status":"True"}],"ready":"3/4",)",
+                      R"("restartTotal":1,"restarts":{"worker":{"count":1}},"progress":)", progress, "}}")));
 }
 
 TEST(ParseJob, ShowsWhatTheMasterOfAnElasticJobReports) {
   const Job job = ElasticJob("Running", R"({"phase":"Training","epoch":1,"epochs":4,"loss":0.5,)"
                                         R"("metrics":{"accuracy":0.9}})");
   EXPECT_EQ(job.Id(), "elastic/m");
-  EXPECT_EQ(job.state, "Training");
+  EXPECT_EQ(job.shown, "Training");
   EXPECT_EQ(job.ready, 3);
   EXPECT_EQ(job.wanted, 4);
   EXPECT_EQ(job.restarts, 1);
   EXPECT_THAT(job.progress, testing::Contains(testing::Pair("accuracy", "0.9000")));
-  EXPECT_EQ(ElasticJob("Restarting", R"({"phase":"Training"})").state, "Restarting");
+  EXPECT_EQ(ElasticJob("Restarting", R"({"phase":"Training"})").shown, "Restarting");
   EXPECT_EQ(ElasticJob("Creating", R"({"phase":"Training","waiting":"room"})").message, "room");
 }
 
+TEST(IsOf, FindsTheEventsOfAJobAndItsPodsByUidWhateverTheyAreCalled) {
+  JobPage page = Page(TfJob(kRunning), {Pod("mnist-worker-0", "0", R"({"phase":"Running"})")});
+  page.history.push_back({.pod = "mnist-worker-1", .uid = "uid-gone"});
+  const auto event = [](std::string_view kind, std::string_view name, std::string_view uid) {
+    return ParseEvent(*ParseJson(StrCat(R"({"involvedObject":{"kind":")", kind, R"(","name":")", name,
+                                        R"(","uid":")", uid, R"("}})")));
+  };
+  EXPECT_TRUE(IsOf(event("TFJob", "mnist", "u1"), page));
+  EXPECT_TRUE(IsOf(event("Pod", "mnist-worker-0", "uid-mnist-worker-0"), page));
+  EXPECT_TRUE(IsOf(event("Pod", "mnist-worker-1", "uid-gone"), page));
+  EXPECT_FALSE(IsOf(event("TFJob", "mnist", "u0"), page)) << "one of the same name before it";
+  EXPECT_FALSE(IsOf(event("Pod", "mnist-worker-0", "other"), page)) << "a pod of another job";
+}
+
 TEST(ParseJob, EndsAnElasticJobAsTheOperatorSays) {
-  EXPECT_EQ(ElasticJob("Succeed", R"({"phase":"Complete"})").state, "Complete");
+  EXPECT_EQ(ElasticJob("Succeed", R"({"phase":"Complete"})").shown, "Complete");
   EXPECT_TRUE(ElasticJob("Succeed", R"({"phase":"Complete"})").succeeded);
   const Job failed = ElasticJob("Failed", R"({"phase":"Failed","reason":"records [0, 8) failed"})");
-  EXPECT_EQ(failed.state, "Failed");
+  EXPECT_EQ(failed.shown, "Failed");
   EXPECT_TRUE(failed.over);
   EXPECT_EQ(failed.message, "records [0, 8) failed");
   EXPECT_FALSE(ElasticJob("Restarting", R"({"phase":"Failed"})").over);
@@ -201,7 +219,7 @@ TEST(Diagnose, SaysOnceWhatAGangWaitsFor) {
 TEST(Diagnose, ShowsWhyPodsAreRefusedBeforeAJobHasAState) {
   const JobPage page = Page(TfJob(R"({"type":"Created","status":"False","reason":"FailedCreate",)"
                                   R"("message":"0 of 2 pods exist; exceeded quota: small"})"));
-  EXPECT_EQ(page.job.state, "Creating");
+  EXPECT_EQ(page.job.shown, "Creating");
   const Diagnosis diagnosis = Diagnose(page, kNow);
   EXPECT_THAT(diagnosis.sentence, HasSubstr("exceeded quota: small"));
   EXPECT_THAT(diagnosis.next, HasSubstr("change the quota"));
@@ -211,7 +229,7 @@ TEST(Diagnose, SaysWhatIsWrongWithAnEditOfARunningJob) {
   const JobPage page = Page(TfJob(StrCat(
       kRunning,
       R"(,{"type":"SpecInvalid","status":"True","reason":"InvalidSpec","message":"spec.x: is odd"})")));
-  EXPECT_EQ(page.job.state, "Running");
+  EXPECT_EQ(page.job.shown, "Running");
   EXPECT_THAT(Diagnose(page, kNow).sentence, HasSubstr("Its spec is not valid: spec.x: is odd."));
   EXPECT_THAT(Diagnose(page, kNow).next, HasSubstr("kubectl edit tfjob/mnist"));
 }
@@ -321,30 +339,30 @@ TEST(ParseKind, KnowsEveryName) {
 }
 
 TEST(ParseJob, ShowsWhatTheLauncherReportsOfATaskUntilTheOperatorEndsIt) {
-  const auto parse = [](std::string_view status) {
-    const std::string text = StrCat(
-        R"({"metadata":{"name":"t","labels":{"trainyard.dev/launch-task":"t"}},"status":)", status, "}");
+  const auto parse = [](std::string_view phase, std::string_view more) {
+    const std::string text =
+        StrCat(R"({"metadata":{"name":"t","labels":{"trainyard.dev/launch-task":"t"}},"status":{"phase":")",
+               phase, R"(","conditions":[{"type":")", phase, R"(","status":"True"}],)", more, "}}");
     return ParseJob(Kind::kTask, ParseJson(text).value());
   };
-  const Job begun = parse(R"({"phase":"Running","ready":"2/2"})");
-  EXPECT_EQ(begun.state, "Pending") << "its pods run, and its scripts do not";
+  const Job begun = parse("Running", R"("ready":"2/2")");
+  EXPECT_EQ(begun.shown, "Pending") << "its pods run, and its scripts do not";
   constexpr std::string_view kProgress =
       R"("progress":{"phase":"Restarting","reason":"waits for worker-1","restarts":1,"running":1,)"
       R"("history":[{"member":"worker-1","cause":"exited 3"}])";
-  const Job again = parse(StrCat(R"({"phase":"Running","ready":"2/2",)", kProgress, "}}"));
-  EXPECT_EQ(again.state, "Restarting");
+  const Job again = parse("Running", StrCat(R"("ready":"2/2",)", kProgress, "}"));
+  EXPECT_EQ(again.shown, "Restarting");
   EXPECT_EQ(again.message, "waits for worker-1");
   EXPECT_EQ(again.ready, 1);
   EXPECT_EQ(again.wanted, 2);
   EXPECT_EQ(again.restarts, 1);
   EXPECT_EQ(again.last_cause, "worker-1 exited 3");
   EXPECT_FALSE(again.over);
-  const Job timeout = parse(StrCat(R"({"phase":"Timeout",)", kProgress, "}}"));
-  EXPECT_EQ(timeout.state, "Timeout");
+  const Job timeout = parse("Timeout", StrCat(kProgress, "}"));
+  EXPECT_EQ(timeout.shown, "Timeout");
   EXPECT_TRUE(timeout.over);
-  const Job cancelled =
-      parse(R"({"phase":"Failed","progress":{"phase":"Cancelled","ended":"2024-05-01T10:00:00Z"}})");
-  EXPECT_EQ(cancelled.state, "Cancelled");
+  const Job cancelled = parse("Failed", R"("progress":{"phase":"Cancelled","ended":"2024-05-01T10:00:00Z"})");
+  EXPECT_EQ(cancelled.shown, "Cancelled");
   EXPECT_TRUE(cancelled.over);
   EXPECT_FALSE(cancelled.succeeded);
 }

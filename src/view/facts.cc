@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/letters.h"
 #include "base/text.h"
+#include "job/names.h"
 #include "view/job.h"
 
 namespace trainyard::view {
@@ -14,6 +15,7 @@ const std::vector<KindFacts>& AllFacts() {
        .name = "tfjob",
        .others = {"tfjobs", "tfj"},
        .history = "tfjob",
+       .status = job::kTfJobStatus,
        .resource = {"kubeflow.org", "v1", "tfjobs", "TFJob"},
        .roles = "tfReplicaSpecs",
        .job_label = "tf_job_name",
@@ -23,6 +25,7 @@ const std::vector<KindFacts>& AllFacts() {
        .name = "pytorchjob",
        .others = {"pytorchjobs", "ptj"},
        .history = "pytorchjob",
+       .status = job::kPyTorchJobStatus,
        .resource = {"kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"},
        .roles = "pytorchReplicaSpecs",
        .job_label = "training.kubeflow.org/job-name",
@@ -32,32 +35,37 @@ const std::vector<KindFacts>& AllFacts() {
        .name = "aitrainingjob",
        .others = {"aitrainingjobs", "aitj", "aitjs"},
        .history = "aitrainingjob",
+       .status = job::kAiTrainingJobStatus,
        .resource = {"elasticdeeplearning.ai", "v1", "aitrainingjobs", "AITrainingJob"},
        .roles = "replicaSpecs",
        .object_selector = "!trainyard.dev/elastic-job,!trainyard.dev/launch-task",
-       .job_label = "TrainingJobName",
-       .role_label = "TrainingJobReplicaName",
-       .index_label = "TrainingJobReplicaIndex"},
+       .job_label = job::kJobNameLabel,
+       .role_label = job::kRoleLabel,
+       .index_label = job::kIndexLabel},
       {.kind = Kind::kElastic,
        .name = "elastic",
        .others = {"elasticjob", "elasticjobs"},
        .history = "aitrainingjob",
+       .status = job::kAiTrainingJobStatus,
+       .reporter = job::Reporter::kMaster,
        .resource = {"elasticdeeplearning.ai", "v1", "aitrainingjobs", "AITrainingJob"},
        .roles = "replicaSpecs",
        .object_selector = "trainyard.dev/elastic-job",
-       .job_label = "TrainingJobName",
-       .role_label = "TrainingJobReplicaName",
-       .index_label = "TrainingJobReplicaIndex"},
+       .job_label = job::kJobNameLabel,
+       .role_label = job::kRoleLabel,
+       .index_label = job::kIndexLabel},
       {.kind = Kind::kTask,
        .name = "task",
        .others = {"tasks", "launch"},
        .history = "aitrainingjob",
+       .status = job::kAiTrainingJobStatus,
+       .reporter = job::Reporter::kLauncher,
        .resource = {"elasticdeeplearning.ai", "v1", "aitrainingjobs", "AITrainingJob"},
        .roles = "replicaSpecs",
        .object_selector = "trainyard.dev/launch-task",
        .job_label = "trainyard.dev/launch-task",
-       .role_label = "TrainingJobReplicaName",
-       .index_label = "TrainingJobReplicaIndex"}};
+       .role_label = job::kRoleLabel,
+       .index_label = job::kIndexLabel}};
   return *all;
 }
 

@@ -10,6 +10,9 @@
 
 #include "absl/time/time.h"
 #include "base/document.h"
+#include "job/job_status.h"
+#include "job/progress.h"
+#include "job/status_document.h"
 #include "kube/node.h"
 #include "kube/pod.h"
 #include "kube/pod_history.h"
@@ -24,15 +27,17 @@ inline constexpr Kind kKinds[] = {Kind::kTfJob, Kind::kPyTorchJob, Kind::kAiTrai
 // What a kind is called and where it is kept.
 struct KindFacts {
   Kind kind;
-  std::string_view name;                 // as users type it: "tfjob"
-  std::vector<std::string_view> others;  // "tfjobs", "tfj"
-  std::string_view history;              // in the name of its history (kube/pod_history.h)
-  kube::Resource resource;               // of the object that is the job
-  std::string_view roles;                // the member of its spec that holds its roles
-  std::string_view object_selector;      // labels of those objects, where others of the resource are none
-  std::string_view object_suffix;        // behind the job's name in that object's
-  std::string_view job_label;            // of pods: whose they are
-  std::string_view role_label;           // and which member
+  std::string_view name;                  // as users type it: "tfjob"
+  std::vector<std::string_view> others;   // "tfjobs", "tfj"
+  std::string_view history;               // in the name of its history (kube/pod_history.h)
+  job::StatusSpelling status;             // how its status is spelled
+  std::optional<job::Reporter> reporter;  // who reports the progress of its work, if anybody
+  kube::Resource resource;                // of the object that is the job
+  std::string_view roles;                 // the member of its spec that holds its roles
+  std::string_view object_selector;       // labels of those objects, where others of the resource are none
+  std::string_view object_suffix;         // behind the job's name in that object's
+  std::string_view job_label;             // of pods: whose they are
+  std::string_view role_label;            // and which member
   std::string_view index_label;
 };
 const KindFacts& FactsOf(Kind kind);
@@ -45,9 +50,10 @@ struct Job {
   std::string ns;
   std::string name;
   std::string uid;
-  std::string state;    // "Running"; "": nobody has looked at it yet
-  std::string reason;   // in one word: "BackoffLimitExceeded"
-  std::string message;  // in a sentence
+  std::optional<job::State> state;  // as the operator says; nothing: no operator has looked at it yet
+  std::string shown;                // for people: "Running", or what its work does: "Training"; "": no state
+  std::string reason;               // in one word: "BackoffLimitExceeded"
+  std::string message;              // in a sentence
   // An edit of its spec that is not valid; the job continues with the spec before it.
   std::string spec_problem;
   int ready = 0;   // pods that run or are done
@@ -63,7 +69,7 @@ struct Job {
   std::vector<std::pair<std::string, std::string>> progress;  // "epoch": "2/10", for people
   std::vector<std::pair<std::string, std::string>> spec;      // "image": "x", for people
   Document object;                                            // as the server has it
-  Document told;  // what an elastic job tells of itself, else null
+  std::optional<job::Progress> reported;                      // what its master or launcher reports
 
   std::string Id() const;  // "tfjob/mnist"
 };
@@ -89,6 +95,7 @@ struct Member {
 };
 
 struct Event {
+  std::string uid;  // of the object that it is about
   absl::Time time;
   int count = 1;
   bool warning = false;

@@ -2,84 +2,54 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "base/letters.h"
 #include "base/text.h"
+#include "job/telling.h"
 #include "kube/pod_end.h"
-#include "kube/rfc3339.h"
-#include "view/usage.h"
+#include "view/reader.h"
 
 namespace trainyard::view {
 namespace {
 
+constexpr absl::Time kNever = absl::InfinitePast();
+
 absl::Time TimeAt(const Document& document, Path path) {
-  return kube::ParseTime(StringAt(document, path)).value_or(absl::InfinitePast());
+  return job::TimeAt(document, path).value_or(kNever);
 }
 
 std::string TextAt(const Document& document, Path path) { return std::string(StringAt(document, path)); }
 
-// "3/4".
-void ParseReady(std::string_view text, Job& job) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return;
-  job.ready = ParseNumber<int>(text.substr(0, slash)).value_or(0);
-  job.wanted = ParseNumber<int>(text.substr(slash + 1)).value_or(0);
-}
-
-void TakeCondition(const Document& condition, Job& job) {
-  job.state = TextAt(condition, {"type"});
-  job.reason = TextAt(condition, {"reason"});
-  job.message = TextAt(condition, {"message"});
-  job.changed = TimeAt(condition, {"lastTransitionTime"});
-}
-
-// The newest cause of any role.
-void TakeRestarts(const Document& status, Job& job) {
-  const Object* const restarts = ObjectAt(status, {"restarts"});
-  if (restarts == nullptr) return;
-  absl::Time newest = absl::InfinitePast();
-  for (const auto& role : *restarts) {
-    const absl::Time time = TimeAt(role.value(), {"lastTime"});
-    if (StringAt(role.value(), {"lastCause"}).empty() || time < newest) continue;
-    newest = time;
-    job.last_cause = TextAt(role.value(), {"lastCause"});
+void TakeStatus(const job::JobStatus& status, Job& job) {
+  const job::Condition* current = status.Current();
+  // A TFJob is in no state until all its pods exist; its condition Created says why they do not.
+  const bool creating = current == nullptr && (current = status.Find(job::State::kCreated)) != nullptr;
+  if (current != nullptr) {
+    job.state = creating ? job::State::kCreating : current->type;
+    job.shown = job::StateName(FactsOf(job.kind).status.telling, *job.state);
+    job.reason = current->reason;
+    job.message = current->message;
+    job.changed = current->changed;
+  }
+  if (status.spec_problem) job.spec_problem = status.spec_problem->message;
+  job.ready = status.ready;
+  job.wanted = status.wanted;
+  job.restarts = status.CountRestarts();
+  job.started = status.start_time.value_or(kNever);
+  job.ended = status.completion_time.value_or(kNever);
+  job.over = status.IsFinished();
+  job.succeeded = status.Is(job::State::kSucceeded);
+  absl::Time newest = kNever;
+  for (const auto& [name, role] : status.roles) {
+    if (role.last_cause.empty() || role.last_time.value_or(kNever) < newest) continue;
+    newest = role.last_time.value_or(kNever);
+    job.last_cause = role.last_cause;
   }
 }
 
-void ParseCustom(Job& job) {
-  static const Document none;
-  const Document* const found = Find(job.object, {"status"});
-  const Document& status = found == nullptr ? none : *found;
-  if (const Array* const conditions = ArrayAt(status, {"conditions"})) {
-    for (const Document& condition : *conditions) {
-      if (StringAt(condition, {"type"}) == "SpecInvalid") {
-        job.spec_problem = TextAt(condition, {"message"});
-      } else if (StringAt(condition, {"status"}) == "True") {
-        TakeCondition(condition, job);
-      }
-    }
-    // A TFJob is in no state until all its pods exist; its condition Created says why they do not.
-    for (const Document& condition : *conditions) {
-      const bool creating =
-          StringAt(condition, {"type"}) == "Created" && !StringAt(condition, {"reason"}).ends_with("Created");
-      if (!creating || (!job.state.empty() && job.state != "Created")) continue;
-      TakeCondition(condition, job);
-      job.state = "Creating";
-    }
-  }
-  if (const std::string_view phase = StringAt(status, {"phase"}); !phase.empty()) job.state = phase;
-  ParseReady(StringAt(status, {"ready"}), job);
-  job.restarts = IntAt(status, {"restartTotal"}).value_or(IntAt(status, {"restartCount"}).value_or(0));
-  job.started = TimeAt(status, {"startTime"});
-  job.ended = std::max(TimeAt(status, {"completionTime"}), TimeAt(status, {"endTime"}));
-  TakeRestarts(status, job);
-  static const std::set<std::string_view> ends = {"Succeeded", "Succeed",   "Failed",
-                                                  "Timeout",   "Preempted", "NodeFail"};
-  job.over = ends.contains(job.state);
-  job.succeeded = job.state.starts_with("Succe");
+void TakeSpec(Job& job) {
   const Object* const specs = ObjectAt(job.object, {"spec", FactsOf(job.kind).roles});
   if (specs == nullptr) return;
   for (const auto& role : *specs) {
@@ -91,60 +61,60 @@ void ParseCustom(Job& job) {
   }
 }
 
-// What the master of an elastic job reports stands in the job's status.
-void ParseProgress(const Document& progress, Job& job) {
-  job.told = progress;
-  const std::string_view phase = StringAt(progress, {"phase"});
-  // What it does says more than how its pods are, unless the operator restarts or ends it.
-  if (job.succeeded || job.state == "Pending" || job.state == "Creating" || job.state == "Running")
-    job.state = phase;
-  if (const std::string_view reason = StringAt(progress, {"reason"}); !reason.empty()) {
-    job.message = reason;
-  } else if (!job.over && !StringAt(progress, {"waiting"}).empty()) {
-    job.message = TextAt(progress, {"waiting"});
+// What the master of an elastic job does says more than how its pods are, unless the operator restarts or
+// ends the job.
+void TakeTraining(const job::Progress& progress, Job& job) {
+  if (job.succeeded || job.state == job::State::kPending || job.state == job::State::kCreating ||
+      job.state == job::State::kRunning)
+    job.shown = Print(progress.phase);
+  if (!progress.reason.empty()) {
+    job.message = progress.reason;
+  } else if (!job.over && !progress.waiting.empty()) {
+    job.message = progress.waiting;
   }
   const auto add = [&](std::string name, std::string text) {
     job.progress.emplace_back(std::move(name), std::move(text));
   };
-  add("epoch", StrCat(IntAt(progress, {"epoch"}).value_or(0), "/", IntAt(progress, {"epochs"}).value_or(0)));
-  add("records",
-      StrCat(IntAt(progress, {"records"}).value_or(0), "/", IntAt(progress, {"epochRecords"}).value_or(0)));
-  add("version", StrCat(IntAt(progress, {"version"}).value_or(0)));
-  if (const auto loss = NumberAt(progress, {"loss"})) add("loss", fmt::format("{:.4f}", *loss));
-  if (const std::string_view last = StringAt(progress, {"lastNonFinite"}); !last.empty())
-    add("non-finite", StrCat(IntAt(progress, {"nonFinite"}).value_or(0), ", last: ", last));
-  if (const Object* const metrics = ObjectAt(progress, {"metrics"})) {
-    for (const auto& metric : *metrics)
-      add(std::string(Key(metric)), fmt::format("{:.4f}", NumberOf(metric.value()).value_or(0)));
-  }
-  if (const std::string_view checkpoint = StringAt(progress, {"checkpoint"}); !checkpoint.empty())
-    add("checkpoint", std::string(checkpoint));
+  add("epoch", StrCat(progress.epoch, "/", progress.epochs));
+  add("records", StrCat(progress.records, "/", progress.epoch_records));
+  add("version", StrCat(progress.version));
+  if (progress.loss) add("loss", fmt::format("{:.4f}", *progress.loss));
+  if (!progress.last_nonfinite.empty())
+    add("non-finite", StrCat(progress.nonfinite, ", last: ", progress.last_nonfinite));
+  for (const auto& [name, value] : progress.metrics) add(name, fmt::format("{:.4f}", value));
+  if (!progress.checkpoint.empty()) add("checkpoint", progress.checkpoint);
 }
 
 // What the launcher reports goes before what the operator says of the pods, until the operator ends the job.
-void ParseTask(Job& job) {
-  ParseCustom(job);
+void TakeScripts(const job::Progress& progress, Job& job) {
+  if (job.over && !progress.ended) return;
+  job.shown = Print(progress.phase);
+  job.reason.clear();
+  job.message = progress.reason;
+  job.ready = progress.running;
+  job.restarts = progress.restarts;
+  job.started = progress.started.value_or(kNever);
+  job.ended = progress.ended.value_or(kNever);
+  job.changed = progress.since;
+  job.over = progress.ended.has_value();
+  job.succeeded = progress.phase == job::WorkPhase::kSucceeded;
+  job.last_cause.clear();
+  if (!progress.history.empty())
+    job.last_cause = StrCat(progress.history.back().member, " ", progress.history.back().cause);
+  job.progress.emplace_back("attempt", StrCat(progress.attempt));
+}
+
+void TakeProgress(Job& job) {
+  const std::optional<job::Reporter> reporter = FactsOf(job.kind).reporter;
   const Document* const progress = Find(job.object, {"status", "progress"});
+  if (!reporter) return;
+  const bool launched = *reporter == job::Reporter::kLauncher;
   if (progress == nullptr) {
-    if (!job.over && !job.state.empty()) job.state = "Pending";  // its scripts have not begun
+    if (launched && !job.over && job.state) job.shown = "Pending";  // its scripts have not begun
     return;
   }
-  const bool ended = Find(*progress, {"ended"}) != nullptr;
-  if (job.over && !ended) return;
-  job.state = TextAt(*progress, {"phase"});
-  job.reason.clear();
-  job.message = TextAt(*progress, {"reason"});
-  job.ready = static_cast<int>(IntAt(*progress, {"running"}).value_or(0));
-  job.restarts = IntAt(*progress, {"restarts"}).value_or(0);
-  job.started = TimeAt(*progress, {"started"});
-  job.ended = TimeAt(*progress, {"ended"});
-  job.changed = TimeAt(*progress, {"since"});
-  job.over = ended;
-  job.succeeded = job.state == "Succeeded";
-  job.last_cause.clear();
-  if (const Array* const history = ArrayAt(*progress, {"history"}); history != nullptr && !history->empty())
-    job.last_cause = StrCat(StringAt(history->back(), {"member"}), " ", StringAt(history->back(), {"cause"}));
-  job.progress.emplace_back("attempt", StrCat(IntAt(*progress, {"attempt"}).value_or(1)));
+  job.reported = job::ParseProgress(*reporter, *progress);
+  launched ? TakeScripts(*job.reported, job) : TakeTraining(*job.reported, job);
 }
 
 bool Terminated(const kube::ContainerStatus& container) {
@@ -261,21 +231,11 @@ Job ParseJob(Kind kind, Document object) {
           .uid = TextAt(object, {"metadata", "uid"}),
           .created = TimeAt(object, {"metadata", "creationTimestamp"}),
           .object = std::move(object)};
-  switch (kind) {
-    case Kind::kTfJob:
-    case Kind::kPyTorchJob:
-    case Kind::kAiTrainingJob:
-    case Kind::kElastic:
-      ParseCustom(job);
-      break;
-    case Kind::kTask:
-      ParseTask(job);
-      break;
-  }
-  if (const Document* const progress = Find(job.object, {"status", "progress"});
-      progress != nullptr && kind == Kind::kElastic)
-    ParseProgress(*progress, job);
-  if (Find(job.object, {"metadata", "deletionTimestamp"}) != nullptr) job.state = "Terminating";
+  TakeStatus(job::ParseStatus(Find(job.object, {"status"}), FactsOf(kind).status), job);
+  TakeSpec(job);
+  TakeProgress(job);
+  if (Find(job.object, {"metadata", "deletionTimestamp"}) != nullptr)
+    job.shown = job::Print(job::State::kTerminating);
   return job;
 }
 
@@ -348,14 +308,15 @@ Places PutInPlace(Kind kind, const std::vector<kube::CompactPod>& pods) {
 }
 
 Event ParseEvent(const Document& event) {
-  Event out{.time = TimeAt(event, {"lastTimestamp"}),
+  Event out{.uid = TextAt(event, {"involvedObject", "uid"}),
+            .time = TimeAt(event, {"lastTimestamp"}),
             .count = static_cast<int>(IntAt(event, {"count"}).value_or(1)),
             .warning = StringAt(event, {"type"}) == "Warning",
             .reason = TextAt(event, {"reason"}),
             .message = TextAt(event, {"message"})};
-  if (out.time == absl::InfinitePast()) out.time = TimeAt(event, {"eventTime"});
-  if (out.time == absl::InfinitePast()) out.time = TimeAt(event, {"firstTimestamp"});
-  if (out.time == absl::InfinitePast()) out.time = TimeAt(event, {"metadata", "creationTimestamp"});
+  if (out.time == kNever) out.time = TimeAt(event, {"eventTime"});
+  if (out.time == kNever) out.time = TimeAt(event, {"firstTimestamp"});
+  if (out.time == kNever) out.time = TimeAt(event, {"metadata", "creationTimestamp"});
   out.object = StrCat(LowerCase(StringAt(event, {"involvedObject", "kind"})), "/",
                       StringAt(event, {"involvedObject", "name"}));
   return out;

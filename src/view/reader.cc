@@ -1,14 +1,17 @@
 #include "view/reader.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <set>
 #include <utility>
 
-#include "base/letters.h"
+#include <fmt/format.h>
+
+#include "base/document.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/error.h"
+#include "kube/quantity.h"
 #include "kube/selector.h"
 #include "view/parse.h"
 
@@ -97,6 +100,14 @@ bool HasOwner(const kube::CompactPod& pod, const Job& job) {
   return !pod.meta.controller || pod.meta.controller->uid.view() == job.uid;
 }
 
+constexpr double kMilli = 1000;
+
+// 0 for what cannot be read.
+double AmountAt(const Document& container, std::string_view resource) {
+  const auto amount = kube::Quantity::Parse(StringAt(container, {"usage", resource}));
+  return amount.ok() ? static_cast<double>(amount->Milli().value_or(0)) / kMilli : 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Job>> ListJobs(kube::Api& api, const JobFilter& filter) {
@@ -162,16 +173,10 @@ absl::StatusOr<std::vector<Event>> ListEvents(kube::Api& api, const std::string&
   return events;
 }
 
-bool IsOf(const Event& event, const Job& job) {
-  const KindFacts& facts = FactsOf(job.kind);
-  const std::string kind = LowerCase(facts.resource.kind);
-  if (event.object == StrCat(kind, "/", ObjectName(facts, job.name))) return true;
-  // "mnist-worker-0", "mnist-worker-0-r2": a role comes behind the name, and a number.
-  const std::string begin = StrCat("pod/", job.name, "-");
-  if (!event.object.starts_with(begin)) return false;
-  const std::vector<std::string_view> rest = Split(std::string_view(event.object).substr(begin.size()), '-');
-  const auto number = [](std::string_view word) { return ParseNumber<int>(word).has_value(); };
-  return !number(rest.front()) && (rest.size() == 1 || std::ranges::any_of(rest, number));
+bool IsOf(const Event& event, const JobPage& page) {
+  return event.uid == page.job.uid ||
+         std::ranges::find(page.members, event.uid, &Member::uid) != page.members.end() ||
+         std::ranges::find(page.history, event.uid, &kube::GonePod::uid) != page.history.end();
 }
 
 namespace {
@@ -197,20 +202,14 @@ absl::StatusOr<JobPage> PageOf(kube::Api& api, Job job, const std::vector<kube::
   return page;
 }
 
-// Whoever may not see events is not told of them.
-void AddEvents(kube::Api& api, const std::vector<kube::CompactPod>& pods, JobPage& page) {
-  if (auto events = ListEvents(api, page.job.ns); events.ok()) {
-    std::set<std::string> own;
-    for (const kube::CompactPod& pod : pods) own.insert(StrCat("pod/", pod.meta.name));
-    for (const kube::GonePod& gone : page.history) own.insert(StrCat("pod/", gone.pod));
-    for (Event& event : *events) {
-      if (own.contains(event.object) || (IsOf(event, page.job) && !event.object.starts_with("pod/")))
-        page.events.push_back(std::move(event));
-    }
-    if (page.events.size() > kMostEventsRead)
-      page.events.erase(page.events.begin(),
-                        page.events.end() - static_cast<std::ptrdiff_t>(kMostEventsRead));
-  }
+// A client that may not see events gets none.
+void AddEvents(kube::Api& api, JobPage& page) {
+  auto events = ListEvents(api, page.job.ns);
+  if (!events.ok()) return;
+  std::ranges::copy_if(*events, std::back_inserter(page.events),
+                       [&](const Event& event) { return IsOf(event, page); });
+  if (page.events.size() > kMostEventsRead)
+    page.events.erase(page.events.begin(), page.events.end() - static_cast<std::ptrdiff_t>(kMostEventsRead));
 }
 
 // Of a member that finds no node: what each of them lacks.
@@ -243,9 +242,34 @@ absl::StatusOr<JobPage> ReadMembers(kube::Api& api, Job job) {
 absl::StatusOr<JobPage> ReadPage(kube::Api& api, Job job) {
   TY_ASSIGN_OR_RETURN(const std::vector<kube::CompactPod> pods, ListPods(api, job));
   TY_ASSIGN_OR_RETURN(JobPage page, PageOf(api, std::move(job), pods));
-  AddEvents(api, pods, page);
+  AddEvents(api, page);
   ExplainWaiting(api, pods, page);
   return page;
+}
+
+absl::StatusOr<std::map<std::string, Usage>> ReadUsage(kube::Api& api, const std::string& ns) {
+  std::map<std::string, Usage> all;
+  TY_ASSIGN_OR_RETURN(
+      const std::string text,
+      api.Do(kube::Operation{.request = {.target = StrCat("/apis/metrics.k8s.io/v1beta1/namespaces/",
+                                                          kube::PercentEncoded(ns), "/pods")}}));
+  TY_ASSIGN_OR_RETURN(const Document list, ParseJson(text));
+  const Array* const items = ArrayAt(list, {"items"});
+  for (std::size_t i = 0; items != nullptr && i < items->size(); ++i) {
+    Usage& usage = all[std::string(StringAt((*items)[i], {"metadata", "name"}))];
+    const Array* const containers = ArrayAt((*items)[i], {"containers"});
+    for (std::size_t c = 0; containers != nullptr && c < containers->size(); ++c) {
+      usage.processors += AmountAt((*containers)[c], "cpu");
+      usage.memory_bytes += AmountAt((*containers)[c], "memory");
+    }
+  }
+  return all;
+}
+
+std::string PrintBytes(double bytes) {
+  constexpr double kMebi = 1 << 20;
+  return bytes >= 1024 * kMebi ? fmt::format("{:.1f}Gi", bytes / kMebi / 1024)
+                               : fmt::format("{:.0f}Mi", bytes / kMebi);
 }
 
 }  // namespace trainyard::view

@@ -1,6 +1,7 @@
 // Reads jobs, and all that is known of one, from an API server.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +42,19 @@ absl::StatusOr<JobPage> ReadPage(kube::Api& api, Job job);
 absl::StatusOr<std::vector<Event>> ListEvents(kube::Api& api, const std::string& ns);
 // Whether a pod is the job's.
 bool IsOf(const kube::CompactPod& pod, const Job& job);
-// Whether an event is of the job: of its own object, or, by the name, of one of its pods.
-bool IsOf(const Event& event, const Job& job);
+// Whether the event is about the job itself or about one of its pods that are there or in its history.
+bool IsOf(const Event& event, const JobPage& page);
+
+// ---- What pods use, as the cluster's metrics (metrics.k8s.io) say.
+
+struct Usage {
+  double processors = 0;
+  double memory_bytes = 0;
+};
+// By the pods' names. NotFound, as kube::IsNotFound() sees it: the cluster has no metrics.
+absl::StatusOr<std::map<std::string, Usage>> ReadUsage(kube::Api& api, const std::string& ns);
+
+// "12Mi", "1.5Gi".
+std::string PrintBytes(double bytes);
 
 }  // namespace trainyard::view

@@ -11,9 +11,9 @@
 #include "base/base64.h"
 #include "base/check.h"
 #include "base/document.h"
+#include "base/rfc3339.h"
 #include "base/yaml.h"
 #include "kube/quantity.h"
-#include "kube/rfc3339.h"
 #include "kube/selector.h"
 
 namespace trainyard {
@@ -68,7 +68,7 @@ void Words(std::string_view text) {
   if (const auto bytes = DecodeBase64(text); bytes.ok()) {
     TY_CHECK(DecodeBase64(EncodeBase64(*bytes)).value_or("") == *bytes, "bytes are the same when read again");
   }
-  (void)kube::ParseTime(text);
+  (void)ParseTime(text);
   (void)apiserver::JsonPath::Parse(text);
 }
 

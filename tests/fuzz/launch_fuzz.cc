@@ -26,9 +26,10 @@ void ReadSpec(std::string_view bytes) {
 void ReadStatus(std::string_view bytes) {
   const auto document = ParseJson(bytes);
   if (!document.ok()) return;
-  const TaskStatus status = ParseTaskStatus(*document);
-  const Document stored = StatusDocument(status);
-  TY_CHECK(StatusDocument(ParseTaskStatus(stored)) == stored, "a status is the same after it was stored");
+  const Progress status = job::ParseProgress(job::Reporter::kLauncher, *document);
+  const Document stored = job::PrintProgress(status);
+  TY_CHECK(job::PrintProgress(job::ParseProgress(job::Reporter::kLauncher, stored)) == stored,
+           "a status is the same after it was stored");
   const TaskPlan plan =
       PlanTask({.spec = {.name = "t", .workers = 2}, .status = status}, absl::FromUnixSeconds(1));
   TY_CHECK(!plan.store || plan.actions.empty(), "what must survive is stored before it is acted on");

@@ -478,7 +478,7 @@ COMMANDS = [
     (1, "trainyard store: the token file t: a token has printable ASC", ["store", "--listen", "127.0.0.1:0", "--path", "s", "--token-file", "t"], {"t": b"a b\n"}),
     (1, "trainyard store: the token file t: a token must not be empty", ["store", "--listen", "127.0.0.1:0", "--path", "s", "--token-file", "t"], {"t": b"\n\n"}),
     (1, "trainyard master: not valid JSON: incomplete JSON at line 1,", ["master", "--job-file", "j", "--no-pods", "--listen", "127.0.0.1:0", "--state-dir", "s"], {"j": b"{"}),
-    (1, "trainyard master: a job is a JSON object", ["master", "--job-file", "j", "--no-pods", "--listen", "127.0.0.1:0", "--state-dir", "s"], {"j": b"[]"}),
+    (1, "trainyard master: a job must be an object", ["master", "--job-file", "j", "--no-pods", "--listen", "127.0.0.1:0", "--state-dir", "s"], {"j": b"[]"}),
     (1, "trainyard master: which model? Give --model FILE", ["master", "--job-file", "j", "--no-pods", "--listen", "127.0.0.1:0", "--state-dir", "s"], {"j": b"{}"}),
     (1, "trainyard master: which model? Give --model FILE", ["master", "--job-file", "j", "--no-pods", "--listen", "127.0.0.1:0", "--state-dir", "s"], {"j": b"{\"workers\": -1}"}),
 ]

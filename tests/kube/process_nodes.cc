@@ -29,7 +29,7 @@
 #include "node/container_launch.h"
 #include "node/end_pods.h"
 #include "node/node_agent.h"
-#include "operator/definitions.h"
+#include "operator/kinds.h"
 
 namespace trainyard {
 namespace {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 #include "kv/memory_store.h"
-#include "operator/definitions.h"
+#include "operator/kinds.h"
 #include "tests/sim/documents.h"
 
 namespace trainyard::sim {
@@ -124,11 +124,10 @@ void Cluster::LoseNode(const std::string& name, bool for_good) {
 
 void Cluster::SetNodeReady(const std::string& name, bool ready) {
   const Object patch{
-      {"status",
-       Object{{"allocatable", Object{{"cpu", "2"}, {"pods", "8"}}},
-              {"conditions", Array{Object{{"type", "Ready"},
-                                          {"status", ready ? "True" : "Unknown"},
-                                          {"lastTransitionTime", kube::PrintTime(clock_.Now())}}}}}}};
+      {"status", Object{{"allocatable", Object{{"cpu", "2"}, {"pods", "8"}}},
+                        {"conditions", Array{Object{{"type", "Ready"},
+                                                    {"status", ready ? "True" : "Unknown"},
+                                                    {"lastTransitionTime", PrintTime(clock_.Now())}}}}}}};
   (void)user_.Patch(Resource::Nodes(), {"", name}, PrintJson(patch), {.type = kube::PatchType::kMerge},
                     "status");
   if (ready) lost_nodes_.erase(name);
@@ -145,15 +144,13 @@ void Cluster::PatchPodStatus(const Document& pod, Object status, std::string_vie
   story_.Tell(StrCat(what, " ", KeyOf(pod).name));
 }
 
-Object Cluster::Running() const {
-  return {{"running", Object{{"startedAt", kube::PrintTime(clock_.Now())}}}};
-}
+Object Cluster::Running() const { return {{"running", Object{{"startedAt", PrintTime(clock_.Now())}}}}; }
 
 Object Cluster::Terminated(int exit_code) const {
   return {{"terminated", Object{{"exitCode", exit_code},
                                 {"reason", exit_code == 0 ? "Completed" : "Error"},
-                                {"startedAt", kube::PrintTime(clock_.Now())},
-                                {"finishedAt", kube::PrintTime(clock_.Now())}}}};
+                                {"startedAt", PrintTime(clock_.Now())},
+                                {"finishedAt", PrintTime(clock_.Now())}}}};
 }
 
 void Cluster::Bind(const Document& pod, const std::string& node) {

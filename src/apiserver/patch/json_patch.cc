@@ -4,7 +4,6 @@
 
 #include "apiserver/patch/json_pointer.h"
 #include "apiserver/patch/patch.h"
-#include "apiserver/patch/patch_error.h"
 #include "apiserver/patch/same_value.h"
 #include "base/status.h"
 #include "base/text.h"

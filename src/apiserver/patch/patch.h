@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "apiserver/budget.h"
@@ -15,6 +16,17 @@
 #include "base/document.h"
 
 namespace trainyard::apiserver {
+
+// What a client hears when its patch cannot be used: the codes and reasons of a Kubernetes API server.
+
+// 400 BadRequest: the patch is not a patch.
+absl::Status BadPatch(std::string message);
+// 422 Invalid: a patch, but not one that this object can take.
+absl::Status UnfitPatch(std::string message);
+// 413 RequestEntityTooLarge.
+absl::Status PatchTooLarge(std::string message);
+// The same: the request's budget does not pay for `what`.
+absl::Status OverBudget(std::string_view what);
 
 // RFC 6902. A failed `test` or a path that is not there is 422. At most 10,000 operations, else 413; the
 // budget pays for what they copy, and how deep the document becomes is bounded too.

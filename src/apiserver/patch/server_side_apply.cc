@@ -5,14 +5,13 @@
 
 #include "apiserver/patch/managed_fields.h"
 #include "apiserver/patch/patch.h"
-#include "apiserver/patch/patch_error.h"
 #include "apiserver/patch/same_value.h"
 #include "apiserver/patch/typed_fields.h"
 #include "apiserver/patch/typed_merge.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kube/error.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -151,7 +150,7 @@ absl::StatusOr<Managers> ReadManagers(const Document& live, const Schema& schema
     entries->push_back({.manager = std::string(kBeforeFirstApply),
                         .operation = "Update",
                         .api_version = manager.api_version,
-                        .time = kube::PrintTime(manager.time),
+                        .time = PrintTime(manager.time),
                         .fields = CompareFields(Document(), live, schema).set});
     std::erase_if(*entries, [](const ManagedEntry& entry) { return entry.fields.empty(); });
   }
@@ -206,7 +205,7 @@ absl::StatusOr<Document> ServerSideApply(const Document& live, const Document& a
   Release(managers.others, changes);
   const bool same = Exists(live) && changes.empty() && SamePreconditions(live, next);
   if (same && own == managers.own && others == managers.others.size()) return live;
-  if (!same || own != managers.own) own.time = kube::PrintTime(manager.time);
+  if (!same || own != managers.own) own.time = PrintTime(manager.time);
   // Where no field changed, lists keep their order too: the object is the live one.
   if (same) next = live;
   if (!own.fields.empty()) managers.others.push_back(std::move(own));

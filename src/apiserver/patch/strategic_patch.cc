@@ -6,7 +6,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "apiserver/patch/list_order.h"
 #include "apiserver/patch/patch.h"
-#include "apiserver/patch/patch_error.h"
 #include "base/status.h"
 #include "base/text.h"
 

@@ -7,7 +7,7 @@
 #include "apiserver/patch/patch.h"
 #include "apiserver/patch/same_value.h"
 #include "apiserver/patch/typed_fields.h"
-#include "kube/rfc3339.h"
+#include "base/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -47,7 +47,7 @@ Object NewEntry(const FieldManager& manager, const FieldSet& fields) {
   entry["manager"] = manager.name;
   entry["operation"] = manager.operation;
   entry["apiVersion"] = manager.api_version;
-  entry["time"] = kube::PrintTime(manager.time);
+  entry["time"] = PrintTime(manager.time);
   entry["fieldsType"] = "FieldsV1";
   entry["fieldsV1"] = PrintFieldSet(fields);
   if (!manager.subresource.empty()) entry["subresource"] = manager.subresource;
@@ -76,7 +76,7 @@ void Claim(Array& entries, const FieldSet& set, const FieldManager& manager) {
   Object& entry = own->get_object();
   Object& fields = entry["fieldsV1"].get_object();
   if (!HasFields(fields, set)) fields = PrintFieldSet(Union(ParseFieldSet(fields), set));
-  entry["time"] = kube::PrintTime(manager.time);
+  entry["time"] = PrintTime(manager.time);
 }
 
 void Cap(Array& entries) {

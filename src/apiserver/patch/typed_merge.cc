@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "apiserver/patch/field_path.h"
-#include "apiserver/patch/patch_error.h"
+#include "apiserver/patch/patch.h"
 #include "apiserver/patch/typed_fields.h"
 #include "base/status.h"
 #include "base/text.h"

@@ -1,7 +1,7 @@
 // How a pod is shown: its STATUS is the most telling reason that its containers give.
 #include "apiserver/printers/printers.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -95,12 +95,12 @@ std::string Restarts(const Document& pod, absl::Time now) {
   for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
     for (const Document& status : StatusesAt(pod, list)) {
       count += IntAt(status, {"restartCount"}).value_or(0);
-      const auto finished = kube::ParseTime(StringAt(status, {"lastState", "terminated", "finishedAt"}));
+      const auto finished = ParseTime(StringAt(status, {"lastState", "terminated", "finishedAt"}));
       if (finished.ok()) last = std::max(last, *finished);
     }
   }
   if (count == 0 || last == absl::InfinitePast()) return std::to_string(count);
-  return StrCat(count, " (", kube::PrintAge(now - last), " ago)");
+  return StrCat(count, " (", PrintAge(now - last), " ago)");
 }
 
 std::string ReadinessGates(const Document& pod) {

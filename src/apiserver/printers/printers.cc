@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "kube/rfc3339.h"
+#include "base/rfc3339.h"
 
 namespace trainyard::apiserver {
 
@@ -29,8 +29,8 @@ Column NameColumn() { return {.name = "Name", .format = "name", .description = "
 Column AgeColumn() { return {.name = "Age", .description = "The time since it was made."}; }
 
 std::string PrintSince(std::string_view time, absl::Time now) {
-  const auto parsed = kube::ParseTime(time);
-  return parsed.ok() ? kube::PrintAge(now - *parsed) : "<unknown>";
+  const auto parsed = ParseTime(time);
+  return parsed.ok() ? PrintAge(now - *parsed) : "<unknown>";
 }
 
 std::string PrintAgeOf(const Document& object, absl::Time now) {

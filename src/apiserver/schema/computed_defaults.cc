@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/base64.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "kube/quantity.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -220,9 +220,9 @@ void CanonicalizeText(const Schema& schema, Document& value) {
     const auto quantity = ToQuantity(value);
     if (quantity.ok()) value = quantity->Print();
   } else if (schema.format == "date-time" && !schema.name.empty() && value.is_string()) {
-    const auto time = kube::ParseTime(Text(value));
+    const auto time = ParseTime(Text(value));
     if (!time.ok()) return;
-    value = schema.name.ends_with("MicroTime") ? kube::PrintMicroTime(*time) : kube::PrintTime(*time);
+    value = schema.name.ends_with("MicroTime") ? PrintMicroTime(*time) : PrintTime(*time);
   }
 }
 

@@ -10,9 +10,9 @@
 #include "absl/time/time.h"
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::apiserver {
 namespace {
@@ -236,8 +236,7 @@ class Decoder {
       const auto nanos = static_cast<std::int32_t>(small.numbers[2]);
       if (bytes.empty()) return Document(nullptr);
       const absl::Time time = absl::FromUnixSeconds(seconds) + absl::Nanoseconds(nanos);
-      return Document(schema.name.ends_with("MicroTime") ? kube::PrintMicroTime(time)
-                                                         : kube::PrintTime(time));
+      return Document(schema.name.ends_with("MicroTime") ? PrintMicroTime(time) : PrintTime(time));
     }
     return TextValue(bytes);
   }

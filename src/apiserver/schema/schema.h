@@ -141,7 +141,4 @@ inline std::vector<std::string> Prune(const Schema& schema, Document& value) {
 // not wrong. The usual order is Prune, ApplyDefaults, Validate.
 std::vector<kube::Cause> Validate(const Schema& schema, const Document& value, std::size_t most = 16);
 
-// The schema at a path of property names; list items and map values are stepped into. Null: there is none.
-const Schema* FindSchema(const Schema& schema, const std::vector<std::string>& path);
-
 }  // namespace trainyard::apiserver

@@ -4,8 +4,8 @@
 
 #include "base/document.h"
 #include "base/log.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "kube/rfc3339.h"
 
 namespace trainyard::scheduler {
 namespace {
@@ -20,7 +20,7 @@ std::string ConditionPatch(const PodDemand& pod, std::string_view message, std::
                                             {"reason", "Unschedulable"},
                                             {"message", message},
                                             {"lastProbeTime", nullptr},
-                                            {"lastTransitionTime", kube::PrintTime(now)}}}}};
+                                            {"lastTransitionTime", PrintTime(now)}}}}};
   if (!nominated.empty()) status["nominatedNodeName"] = nominated;
   return PrintJson(Object{{"metadata", Object{{"uid", pod.meta.uid}}}, {"status", std::move(status)}});
 }
@@ -192,14 +192,14 @@ void Scheduler::Preempt(const PodDemand& pod, const Preemption& preemption) {
     if (victim->meta.deletion_time) continue;
     events_.Record(Reference(*victim), kube::EventType::kNormal, "Preempted",
                    StrCat("Preempted by ", pod.meta.Key().Str(), " on node ", preemption.node));
-    const std::string condition = PrintJson(Object{
-        {"status",
-         Object{{"conditions", Array{Object{{"type", "DisruptionTarget"},
-                                            {"status", "True"},
-                                            {"reason", "PreemptionByScheduler"},
-                                            {"message", StrCat("preempted by ", pod.meta.Key().Str(),
-                                                               ", which has a higher priority")},
-                                            {"lastTransitionTime", kube::PrintTime(clock_.Now())}}}}}}});
+    const std::string condition = PrintJson(
+        Object{{"status",
+                Object{{"conditions", Array{Object{{"type", "DisruptionTarget"},
+                                                   {"status", "True"},
+                                                   {"reason", "PreemptionByScheduler"},
+                                                   {"message", StrCat("preempted by ", pod.meta.Key().Str(),
+                                                                      ", which has a higher priority")},
+                                                   {"lastTransitionTime", PrintTime(clock_.Now())}}}}}}});
     const auto marked = api_.Patch(kube::Resource::Pods(), victim->meta.Key(), condition,
                                    {.type = kube::PatchType::kStrategic}, "status");
     const absl::Status deleted =

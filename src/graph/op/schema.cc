@@ -108,7 +108,6 @@ std::string GradientName(std::string_view variable) { return StrCat(variable, kG
 
 const SlotSpec* OpSchema::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }
 const SlotSpec* OpSchema::FindOutput(std::string_view slot) const { return FindByName(outputs, slot); }
-const AttrSpec* OpSchema::FindAttr(std::string_view name) const { return FindByName(attrs, name); }
 
 void OpTable::Add(OpSchema schema) {
   const std::string type = schema.type;

@@ -75,7 +75,6 @@ struct OpSchema {
 
   const SlotSpec* FindInput(std::string_view slot) const;
   const SlotSpec* FindOutput(std::string_view slot) const;
-  const AttrSpec* FindAttr(std::string_view name) const;
 };
 
 // How the usual gradient operator looks: it is called TYPE_grad, has the attributes of its operator, reads

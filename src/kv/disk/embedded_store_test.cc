@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kv/disk/fake_file_system.h"
+#include "tests/support/fake_file_system.h"
 
 namespace trainyard::kv {
 namespace {

@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "job/job_status.h"
+#include "job/names.h"
 #include "kube/error.h"
 #include "kube/pod_end.h"
 
@@ -17,21 +21,18 @@ namespace trainyard::master {
 namespace {
 
 constexpr std::string_view kManager = "trainyard-master";
-constexpr std::string_view kJobLabel = "TrainingJobName";
-constexpr std::string_view kGroupLabel = "TrainingJobReplicaName";
-constexpr std::string_view kIndexLabel = "TrainingJobReplicaIndex";
 constexpr std::size_t kMostMembers = 256;  // that a report lists one by one
 constexpr int kMostFailures = 10;          // in a row, where the job names no limit
 constexpr absl::Duration kBetweenTries = absl::Milliseconds(100);
 constexpr int kSignalCode = 128;
 constexpr double kRateMemory = 0.6;
 
-absl::Status WriteProgress(kube::Api& api, const JobLink::Options& options, const Object& progress) {
+absl::Status WriteProgress(kube::Api& api, const JobLink::Options& options, const job::Progress& progress) {
   const Object object{
       {"apiVersion", options.resource.ApiVersion()},
       {"kind", options.resource.kind},
       {"metadata", Object{{"name", options.spec.name}, {"namespace", options.ns}, {"uid", options.uid}}},
-      {"status", Object{{"progress", progress}}}};
+      {"status", Object{{"progress", job::PrintProgress(progress)}}}};
   return api
       .Patch(options.resource, {options.ns, options.spec.name}, PrintJson(object),
              {.type = kube::PatchType::kApply, .field_manager = std::string(kManager), .force = true},
@@ -40,30 +41,17 @@ absl::Status WriteProgress(kube::Api& api, const JobLink::Options& options, cons
 }
 
 bool IsLive(const kube::CompactPod& pod) { return !pod.IsFinished() && !pod.IsBeingDeleted(); }
+bool HasFailed(const kube::CompactPod& pod) { return pod.phase == kube::PodPhase::kFailed; }
 
 }  // namespace
 
-std::string PrintMetrics(const Progress& progress) {
+std::string PrintMetrics(const job::Progress& progress) {
   std::string line;
   const auto add = [&](std::string_view name, double value) {
     StrAppend(line, line.empty() ? "" : " ", name, "=", fmt::format("{:.6g}", value));
   };
   if (progress.loss) add("loss", *progress.loss);
-  for (const tasks::Metric& metric : progress.metrics) add(metric.name, metric.value);
-  return line;
-}
-
-std::string Summarize(const Progress& progress) {
-  std::string line;
-  if (progress.phase == Phase::kTraining) {
-    line = StrCat("epoch ", progress.epoch, "/", progress.epochs);
-  } else {
-    line = std::string(Name(progress.phase));
-    line.front() = static_cast<char>(line.front() - 'A' + 'a');
-  }
-  if (progress.loss) line += fmt::format(", loss {:.4f}", *progress.loss);
-  for (const tasks::Metric& metric : progress.metrics)
-    line += fmt::format(", {} {:.4f}", metric.name, metric.value);
+  for (const job::Metric& metric : progress.metrics) add(metric.name, metric.value);
   return line;
 }
 
@@ -83,40 +71,11 @@ std::optional<double> Rates::See(const std::string& who, std::int64_t records, S
   return last.rate;
 }
 
-Object PrintProgress(const Progress& progress, std::string_view waiting, Rates& rates, SteadyTime now) {
-  Object metrics;
-  for (const tasks::Metric& metric : progress.metrics) metrics[metric.name] = NumberDocument(metric.value);
-  Object members;  // as the view of a job names them
-  for (const WorkerProgress& member : progress.members) {
-    if (members.size() == kMostMembers) break;
-    const std::string name = StrCat(kWorkerGroup, "-", member.index);
-    Object& one = members[name].emplace_object();
-    one = {{"records", member.records}, {"version", member.version}};
-    if (const auto rate = rates.See(name, member.records, now)) one["rate"] = *rate;
-  }
-  Object object{{"phase", Name(progress.phase)},
-                {"summary", Summarize(progress)},
-                {"reason", progress.reason},
-                {"epoch", progress.epoch},
-                {"epochs", progress.epochs},
-                {"records", progress.records},
-                {"epochRecords", progress.epoch_records},
-                {"totalRecords", progress.total_records},
-                {"version", progress.version},
-                {"metrics", std::move(metrics)},
-                {"evaluated", progress.evaluated},
-                {"workers", progress.workers},
-                {"pservers", progress.pservers},
-                {"members", std::move(members)},
-                {"checkpoint", progress.checkpoint},
-                {"waiting", progress.workers == 0 && !waiting.empty() ? waiting : progress.waiting}};
-  if (const auto rate = rates.See("", progress.total_records, now)) object["rate"] = *rate;
-  if (progress.loss) object["loss"] = NumberDocument(*progress.loss);
-  if (progress.nonfinite > 0) {
-    object["nonFinite"] = progress.nonfinite;
-    object["lastNonFinite"] = progress.last_nonfinite;
-  }
-  return object;
+void CompleteProgress(job::Progress& progress, std::string_view waiting, Rates& rates, SteadyTime now) {
+  while (progress.members.size() > kMostMembers) progress.members.erase(std::prev(progress.members.end()));
+  for (auto& [id, member] : progress.members) member.rate = rates.See(Print(id), member.records, now);
+  progress.rate = rates.See("", progress.total_records, now);
+  if (progress.workers == 0 && !waiting.empty()) progress.waiting = waiting;
 }
 
 Object StartPatch(const JobSpec& spec) {
@@ -145,6 +104,26 @@ bool FailureCounts::IsOwnFault(const kube::CompactPod& pod) {
   return false;
 }
 
+int FailureCounts::AttemptOf(const kube::CompactPod& pod) {
+  const int attempt = ParseNumber<int>(pod.meta.annotations.Get(job::kAttemptAnnotation)).value_or(0);
+  return std::clamp(attempt, 0, job::kMostAttempts);
+}
+
+int FailureCounts::SettledOf(const Member& member, int attempt) const {
+  const auto group = settled_.find(member.first);
+  if (group == settled_.end()) return -1;
+  const auto known = group->second.find(member.second);
+  return known == group->second.end() || known->second > attempt ? -1 : known->second;
+}
+
+void FailureCounts::Settle(const Member& member, int attempt) {
+  if (attempt >= 0) settled_[member.first][member.second] = attempt;
+}
+
+void FailureCounts::Excuse(const Member& member, int attempt) {
+  Settle(member, std::min(SettledOf(member, attempt) + 1, attempt));
+}
+
 JobLink::JobLink(kube::Api& api, Master& master, Options options)
     : api_(api),
       master_(master),
@@ -152,11 +131,10 @@ JobLink::JobLink(kube::Api& api, Master& master, Options options)
       pods_(api, Clock::System(), IdSource::Random(),
             {.resource = kube::Resource::Pods(),
              .ns = options_.ns,
-             .label_selector = StrCat(kJobLabel, "=", options_.spec.name)},
+             .label_selector = StrCat(job::kJobNameLabel, "=", options_.spec.name)},
             [](std::string json) { return kube::ParsePod(std::move(json)); }),
       pace_(Clock::System().Steady()) {
   pods_.OnChange([this](const kube::Change<kube::CompactPod>& change) { Hear(change); });
-  pods_.Start();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -167,8 +145,8 @@ JobLink::~JobLink() {
     changed_.SignalAll();
   }
   thread_.join();
-  pods_.Stop();
   Report(/*last=*/true);
+  pods_.Stop();
 }
 
 void JobLink::Run() {
@@ -178,7 +156,7 @@ void JobLink::Run() {
       started_ = started.ok();
       if (!started_) log::Warn("the workers could not be started", {{"error", started}});
     }
-    ForgetFailures();
+    SettleAttempts();
     Report(/*last=*/false);
     const SteadyTime deadline = Clock::System().Steady() + (started_ ? options_.every : kBetweenTries);
     const MutexLock lock(mu_);
@@ -188,10 +166,22 @@ void JobLink::Run() {
   }
 }
 
+absl::StatusOr<Document> JobLink::ReadJob() {
+  TY_ASSIGN_OR_RETURN(const std::string text, api_.Get(options_.resource, {options_.ns, options_.spec.name}));
+  TY_ASSIGN_OR_RETURN(Document job, ParseJson(text));
+  if (read_) return job;
+  const Document* const progress = Find(job, {"status", "progress"});
+  if (progress != nullptr && StringAt(job, {"metadata", "uid"}) == options_.uid) {
+    const MutexLock lock(mu_);
+    failures_ = FailureCounts(job::ParseProgress(job::Reporter::kMaster, *progress).settled);
+  }
+  read_ = true;
+  pods_.Start();
+  return job;
+}
+
 absl::Status JobLink::StartWorkers() {
-  const kube::ObjectKey key{options_.ns, options_.spec.name};
-  TY_ASSIGN_OR_RETURN(const std::string text, api_.Get(options_.resource, key));
-  TY_ASSIGN_OR_RETURN(const Document job, ParseJson(text));
+  TY_ASSIGN_OR_RETURN(const Document job, ReadJob());
   const std::string_view uid = StringAt(job, {"metadata", "uid"});
   if (uid != options_.uid) {
     master_.Fail(StrCat("another job has taken the name ", options_.spec.name));
@@ -201,13 +191,13 @@ absl::Status JobLink::StartWorkers() {
   if (IntAt(job, {"spec", "replicaSpecs", kWorkerGroup, "replicas"}).value_or(0) > 0) return absl::OkStatus();
   Object patch = StartPatch(options_.spec);
   patch["metadata"] = Object{{"uid", uid}};
-  return api_.Patch(options_.resource, key, PrintJson(patch), {}).status();
+  return api_.Patch(options_.resource, {options_.ns, options_.spec.name}, PrintJson(patch), {}).status();
 }
 
 FailureCounts::Member JobLink::MemberOf(const kube::CompactPod& pod) const {
   if (!pod.meta.controller || pod.meta.controller->uid.view() != options_.uid) return {};
-  const std::string_view group = pod.meta.labels.Get(kGroupLabel);
-  const auto index = ParseNumber<int>(pod.meta.labels.Get(kIndexLabel));
+  const std::string_view group = pod.meta.labels.Get(job::kRoleLabel);
+  const auto index = ParseNumber<int>(pod.meta.labels.Get(job::kIndexLabel));
   if ((group != kWorkerGroup && group != kPserverGroup) || !index) return {};
   return {std::string(group), *index};
 }
@@ -215,23 +205,25 @@ FailureCounts::Member JobLink::MemberOf(const kube::CompactPod& pod) const {
 void JobLink::Hear(const kube::Change<kube::CompactPod>& change) {
   const auto& [before, after] = change;
   CountPods();
-  if (after != nullptr && after->phase == kube::PodPhase::kFailed) HearOfEnd(*after);
   const bool gone = before != nullptr && (after == nullptr || after->meta.uid != before->meta.uid);
-  if (!gone) return;
-  HearOfEnd(*before);
-  const MutexLock lock(mu_);
-  ended_.erase(std::string(before->meta.uid));
+  const bool known = before != nullptr && HasFailed(*before);
+  if (gone && !known) HearOfEnd(*before);
+  if (after != nullptr && HasFailed(*after) && (gone || !known)) HearOfEnd(*after);
 }
 
 void JobLink::HearOfEnd(const kube::CompactPod& pod) {
   const FailureCounts::Member member = MemberOf(pod);
   const auto& [group, index] = member;
   if (group.empty()) return;
+  const int attempt = FailureCounts::AttemptOf(pod);
   int failures = 0;
   {
     const MutexLock lock(mu_);
-    if (!ended_.insert(std::string(pod.meta.uid)).second) return;
-    if (FailureCounts::IsOwnFault(pod)) failures = failures_.Add(member);
+    if (FailureCounts::IsOwnFault(pod)) {
+      failures = failures_.InARow(member, attempt);
+    } else {
+      failures_.Excuse(member, attempt);
+    }
   }
   if (group == kWorkerGroup) {
     master_.WorkerIsGone(index, std::string(pod.meta.name));
@@ -255,14 +247,18 @@ void JobLink::CountPods() {
   for (const auto& [group, count] : live) master_.ExpectPods(group, count);
 }
 
-void JobLink::ForgetFailures() {
-  const std::vector<WorkerView> workers = master_.GetWorkers();
-  const std::vector<int> pservers = master_.GetPservers();
-  const MutexLock lock(mu_);
-  for (const WorkerView& worker : workers) {
-    if (worker.connected && worker.takes_part) failures_.Forget({std::string(kWorkerGroup), worker.index});
+void JobLink::SettleAttempts() {
+  std::set<FailureCounts::Member> working;
+  for (const WorkerView& worker : master_.GetWorkers()) {
+    if (worker.connected && worker.takes_part) working.emplace(kWorkerGroup, worker.index);
   }
-  for (const int index : pservers) failures_.Forget({std::string(kPserverGroup), index});
+  for (const int index : master_.GetPservers()) working.emplace(kPserverGroup, index);
+  for (const auto& pod : pods_.cache().List()) {
+    const FailureCounts::Member member = MemberOf(*pod);
+    if (!IsLive(*pod) || !working.contains(member)) continue;
+    const MutexLock lock(mu_);
+    failures_.Settle(member, FailureCounts::AttemptOf(*pod) - 1);
+  }
 }
 
 std::string JobLink::FindWaiting() const {
@@ -276,9 +272,14 @@ std::string JobLink::FindWaiting() const {
 }
 
 void JobLink::Report(bool last) {
-  const Progress progress = master_.GetProgress();
-  LogMetrics(progress, last);
-  Object report = PrintProgress(progress, FindWaiting(), rates_, Clock::System().Steady());
+  job::Progress report = master_.GetProgress();
+  LogMetrics(report, last);
+  CompleteProgress(report, FindWaiting(), rates_, Clock::System().Steady());
+  if (!read_ && !ReadJob().ok()) return;  // what the master before this one settled must not be lost
+  {
+    const MutexLock lock(mu_);
+    report.settled = failures_.settled();
+  }
   if (report == reported_) return;
   // Training does not wait for those who watch it.
   if (const absl::Status written = WriteProgress(api_, options_, report); !written.ok()) {
@@ -289,7 +290,7 @@ void JobLink::Report(bool last) {
 }
 
 // The log is what the dashboard plots: the status has only how it is now.
-void JobLink::LogMetrics(const Progress& progress, bool last) {
+void JobLink::LogMetrics(const job::Progress& progress, bool last) {
   std::string line = PrintMetrics(progress);
   if (line.empty() || (progress.version == logged_version_ && line == logged_)) return;
   if (!pace_.Take(Clock::System().Steady()) && !last) return;
@@ -300,11 +301,7 @@ void JobLink::LogMetrics(const Progress& progress, bool last) {
 }
 
 absl::Status ReportFailure(kube::Api& api, const JobLink::Options& options, const std::string& reason) {
-  Progress progress;
-  progress.phase = Phase::kFailed;
-  progress.reason = reason;
-  Rates rates;
-  return WriteProgress(api, options, PrintProgress(progress, "", rates, SteadyTime()));
+  return WriteProgress(api, options, {.phase = Phase::kFailed, .reason = reason});
 }
 
 }  // namespace trainyard::master

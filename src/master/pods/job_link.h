@@ -5,17 +5,17 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/document.h"
 #include "base/mutex.h"
 #include "base/pace.h"
+#include "job/progress.h"
 #include "kube/api.h"
 #include "kube/informer.h"
 #include "kube/pod.h"
@@ -29,9 +29,7 @@ inline constexpr std::string_view kWorkerGroup = "worker";
 inline constexpr std::string_view kPserverGroup = "pserver";
 
 // "loss=0.2107 accuracy_0=0.96": how well it goes. Empty: that is not known yet.
-std::string PrintMetrics(const Progress& progress);
-// "epoch 2/5, loss 0.2107": one short line.
-std::string Summarize(const Progress& progress);
+std::string PrintMetrics(const job::Progress& progress);
 
 // How fast records are used: by what was reported before, smoothed. Pure.
 class Rates {
@@ -48,24 +46,38 @@ class Rates {
   std::map<std::string, Known> known_;
 };
 
-// What stands in the job's status. `waiting` is which pods it waits for, if for any.
-Object PrintProgress(const Progress& progress, std::string_view waiting, Rates& rates, SteadyTime now);
+// Adds what the master itself does not know: how fast it goes, and `waiting`, which pods it waits for, if for
+// any.
+void CompleteProgress(job::Progress& progress, std::string_view waiting, Rates& rates, SteadyTime now);
 
 // A merge patch that starts the workers: the group gets its size and, if that may change, its bounds.
 Object StartPatch(const JobSpec& spec);
 
-// Counts how often the pod of a member failed in a row by its own fault. Pure.
+// Finds how often the pod of a member failed in a row by its own fault. The operator counts: each pod carries
+// its attempt. What is kept here, and in the job's progress for the next master, is from where on to count.
+// Pure.
 class FailureCounts {
  public:
   using Member = std::pair<std::string, int>;  // its group and index
   // Whether the pod failed by its own fault: no signal, eviction or lost node ended it.
   static bool IsOwnFault(const kube::CompactPod& pod);
-  int Add(const Member& member) { return ++counts_[member]; }
-  // The member works, so what failed before does not matter any more.
-  void Forget(const Member& member) { counts_.erase(member); }
+  static int AttemptOf(const kube::CompactPod& pod);
+
+  FailureCounts() = default;
+  explicit FailureCounts(job::GroupAttempts settled) : settled_(std::move(settled)) {}
+  // With the one of this attempt.
+  int InARow(const Member& member, int attempt) const { return attempt - SettledOf(member, attempt); }
+  // What failed up to this attempt does not matter any more: the member has worked since.
+  void Settle(const Member& member, int attempt);
+  // One attempt up to this one ended through no fault of its own.
+  void Excuse(const Member& member, int attempt);
+  const job::GroupAttempts& settled() const { return settled_; }
 
  private:
-  std::map<Member, int> counts_;
+  // -1: none, or the operator counts from 0 again because the member was gone for a while.
+  int SettledOf(const Member& member, int attempt) const;
+
+  job::GroupAttempts settled_;
 };
 
 class JobLink {
@@ -87,17 +99,19 @@ class JobLink {
 
  private:
   void Run();
+  // The job as it is. The first time, learns what a master before this one knew, and begins to watch pods.
+  absl::StatusOr<Document> ReadJob();
   // Not OK: to be tried again.
   absl::Status StartWorkers();
   void Hear(const kube::Change<kube::CompactPod>& change);
   void HearOfEnd(const kube::CompactPod& pod);
   void CountPods();
-  void ForgetFailures();
+  void SettleAttempts();
   std::string FindWaiting() const;
   // Which member of the job the pod is; no group: none.
   FailureCounts::Member MemberOf(const kube::CompactPod& pod) const;
   void Report(bool last);
-  void LogMetrics(const Progress& progress, bool last);
+  void LogMetrics(const job::Progress& progress, bool last);
 
   kube::Api& api_;
   Master& master_;
@@ -105,7 +119,8 @@ class JobLink {
   kube::Informer<kube::CompactPod> pods_;
   // Of the thread.
   bool started_ = false;
-  Object reported_;
+  bool read_ = false;
+  job::Progress reported_;
   Rates rates_;
   Pace pace_;
   std::string logged_;
@@ -115,7 +130,6 @@ class JobLink {
   CondVar changed_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
   FailureCounts failures_ TY_GUARDED_BY(mu_);
-  std::set<std::string> ended_ TY_GUARDED_BY(mu_);  // uids of present pods whose end the master knows of
   std::thread thread_;
 };
 

@@ -1,27 +1,10 @@
 #include "master/pods/job_link.h"
 
-#include <limits>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace trainyard::master {
 namespace {
-
-TEST(Summarize, IsOneShortLine) {
-  Progress progress{.phase = Phase::kTraining, .epoch = 2, .epochs = 5};
-  EXPECT_EQ(Summarize(progress), "epoch 2/5");
-  progress.loss = 0.21071;
-  progress.metrics = {{.name = "accuracy", .value = 0.96}};
-  EXPECT_EQ(Summarize(progress), "epoch 2/5, loss 0.2107, accuracy 0.9600");
-  progress.phase = Phase::kComplete;
-  EXPECT_EQ(Summarize(progress), "complete, loss 0.2107, accuracy 0.9600");
-}
-
-Object Print(const Progress& progress, std::string_view waiting = "") {
-  Rates rates;
-  return PrintProgress(progress, waiting, rates, SteadyTime());
-}
 
 TEST(Rates, AreOfWhatWasReportedBefore) {
   Rates rates;
@@ -35,17 +18,28 @@ TEST(Rates, AreOfWhatWasReportedBefore) {
   EXPECT_EQ(rates.See("a", 50, begin + absl::Seconds(5)), 50);
 }
 
-TEST(PrintProgress, SaysWhichPodsItWaitsForWhileNoWorkerIsThere) {
-  Progress progress{.waiting = "workers"};
-  EXPECT_EQ(StringAt(Print(progress, "room for worker 0"), {"waiting"}), "room for worker 0");
-  EXPECT_EQ(StringAt(Print(progress), {"waiting"}), "workers");
-  progress.workers = 1;
-  EXPECT_EQ(StringAt(Print(progress, "room for worker 1"), {"waiting"}), "workers");
+TEST(CompleteProgress, SaysWhichPodsItWaitsForWhileNoWorkerIsThere) {
+  const auto waiting = [](int workers, std::string_view pods) {
+    job::Progress progress{.waiting = "workers", .workers = workers};
+    Rates rates;
+    CompleteProgress(progress, pods, rates, SteadyTime());
+    return progress.waiting;
+  };
+  EXPECT_EQ(waiting(0, "room for worker 0"), "room for worker 0");
+  EXPECT_EQ(waiting(0, ""), "workers");
+  EXPECT_EQ(waiting(1, "room for worker 1"), "workers");
 }
 
-TEST(PrintProgress, KeepsALossThatIsNotFinite) {
-  const Progress progress{.loss = std::numeric_limits<double>::quiet_NaN()};
-  EXPECT_EQ(StringAt(Print(progress), {"loss"}), "nan");
+TEST(CompleteProgress, HasTheRateOfEachMemberAndOfAll) {
+  job::Progress progress{.total_records = 100};
+  progress.members[{job::MemberRole::kWorker, 1}].records = 40;
+  Rates rates;
+  CompleteProgress(progress, "", rates, SteadyTime());
+  EXPECT_EQ(progress.rate, std::nullopt) << "it is not known yet";
+  progress.total_records = 300;
+  CompleteProgress(progress, "", rates, SteadyTime() + absl::Seconds(2));
+  EXPECT_EQ(progress.rate, 100);
+  EXPECT_EQ((progress.members[{job::MemberRole::kWorker, 1}].rate), 0);
 }
 
 TEST(StartPatch, GivesTheGroupItsSizeAndItsBounds) {
@@ -80,11 +74,44 @@ TEST(FailureCounts, CountsWhatIsThePodsOwnFault) {
 
 TEST(FailureCounts, AreOfFailuresInARow) {
   FailureCounts counts;
-  EXPECT_EQ(counts.Add({"worker", 0}), 1);
-  EXPECT_EQ(counts.Add({"worker", 0}), 2);
-  EXPECT_EQ(counts.Add({"worker", 1}), 1);
-  counts.Forget({"worker", 0});
-  EXPECT_EQ(counts.Add({"worker", 0}), 1);
+  EXPECT_EQ(counts.InARow({"worker", 0}, 0), 1);
+  EXPECT_EQ(counts.InARow({"worker", 0}, 1), 2);
+  EXPECT_EQ(counts.InARow({"worker", 1}, 0), 1);
+  counts.Settle({"worker", 0}, 1);
+  EXPECT_EQ(counts.InARow({"worker", 0}, 2), 1);
+  EXPECT_EQ(counts.InARow({"worker", 0}, 3), 2);
+  EXPECT_EQ(counts.InARow({"worker", 0}, 0), 1) << "a group that shrank and grew begins at 0";
+}
+
+TEST(FailureCounts, LeaveOutWhatWasNobodysFault) {
+  FailureCounts counts;
+  EXPECT_EQ(counts.InARow({"worker", 0}, 0), 1);
+  counts.Excuse({"worker", 0}, 1);  // evicted
+  EXPECT_EQ(counts.InARow({"worker", 0}, 2), 2);
+  counts.Excuse({"pserver", 0}, 0);
+  counts.Excuse({"pserver", 0}, 0);
+  EXPECT_EQ(counts.InARow({"pserver", 0}, 1), 1) << "each attempt is excused once";
+}
+
+TEST(FailureCounts, DoNotStartAgainWithTheMaster) {
+  FailureCounts before;
+  before.Settle({"worker", 0}, 7);
+  job::Progress reported{.settled = before.settled()};
+  const FailureCounts after(job::ParseProgress(job::Reporter::kMaster, job::PrintProgress(reported)).settled);
+  EXPECT_EQ(after.InARow({"worker", 0}, 9), 2) << "the first of these was under the master before";
+  EXPECT_EQ(after.InARow({"worker", 1}, 1), 2);
+}
+
+TEST(FailureCounts, ReadTheAttemptThatTheOperatorWroteOnThePod) {
+  const auto attempt = [](std::string_view annotation) {
+    return FailureCounts::AttemptOf(
+        kube::ParsePod(R"({"metadata":{"name":"p","annotations":{"trainyard.dev/attempt":")" +
+                       std::string(annotation) + R"("}}})")
+            .value());
+  };
+  EXPECT_EQ(attempt("12"), 12);
+  EXPECT_EQ(attempt("x"), 0);
+  EXPECT_EQ(attempt("-3"), 0);
 }
 
 }  // namespace

@@ -277,8 +277,7 @@ TEST(Pservers, TakeFirstValuesThatAWorkerOffers) {
   ASSERT_TRUE(pulled.ok()) << pulled.status();
   ASSERT_EQ(pulled->values.size(), 1);
   EXPECT_EQ(std::get<graph::Tensor>(pulled->values[0].second).data<float>()[5], 5);
-  WorkerEnd end{};
-  const auto batch = (*trainer)->Next(end);
+  const auto batch = (*trainer)->Next();
   ASSERT_TRUE(batch.ok()) << batch.status();
   graph::Tensor gradient(graph::DataType::kFloat32, {3, 2});
   gradient.data<float>()[5] = 2;

@@ -14,7 +14,7 @@
 #include "graph/exec/executor.h"
 #include "graph/pass/halves.h"
 #include "master/data.h"
-#include "master/program_file.h"
+#include "master/spec.h"
 #include "ps/record_sources.h"
 
 namespace trainyard::master {
@@ -85,8 +85,7 @@ class ProgramWorker {
 
   absl::Status Run() {
     for (;;) {
-      WorkerEnd end = WorkerEnd::kOver;
-      const absl::StatusOr<Batch> batch = trainer_.Next(end);
+      const absl::StatusOr<Batch> batch = trainer_.Next();
       if (absl::IsOutOfRange(batch.status())) return absl::OkStatus();
       if (!batch.ok()) return batch.status();
       const absl::Status done = batch->task.kind == tasks::Kind::kTraining ? Train(*batch) : Look(*batch);

@@ -65,7 +65,7 @@ class LinkedTrainer final : public WorkerTrainer {
     feeder_ = std::thread([this] { Feed(); });
   }
 
-  absl::StatusOr<Batch> Next(WorkerEnd& end) override {
+  absl::StatusOr<Batch> Next() override {
     const MutexLock lock(mu_);
     for (;;) {
       if (!ready_.empty()) {
@@ -74,10 +74,7 @@ class LinkedTrainer final : public WorkerTrainer {
         changed_.SignalAll();
         return batch;
       }
-      if (!outcome_.ok()) {
-        end = end_;
-        return outcome_;
-      }
+      if (!outcome_.ok()) return outcome_;
       changed_.Wait(mu_);
     }
   }
@@ -316,12 +313,9 @@ class LinkedTrainer final : public WorkerTrainer {
         .generation = first.generation(), .version = first.version(), .values = std::move(values)};
   }
 
-  void End(absl::Status outcome, WorkerEnd end = WorkerEnd::kOver) {
+  void End(absl::Status outcome) {
     const MutexLock lock(mu_);
-    if (outcome_.ok()) {
-      outcome_ = std::move(outcome);
-      end_ = end;
-    }
+    if (outcome_.ok()) outcome_ = std::move(outcome);
     changed_.SignalAll();
   }
 
@@ -338,8 +332,6 @@ class LinkedTrainer final : public WorkerTrainer {
           continue;
         case wire::Given::kOver:
           return End(absl::OutOfRangeError("the job is over"));
-        case wire::Given::kLeave:
-          return End(absl::OutOfRangeError("the job does not need this worker any more"), WorkerEnd::kLeave);
         case wire::Given::kFailed:
           return End(absl::FailedPreconditionError(StrCat("the job has failed: ", given.reason())));
         default:
@@ -397,7 +389,6 @@ class LinkedTrainer final : public WorkerTrainer {
   std::shared_ptr<const Model> offer_ TY_GUARDED_BY(mu_);
   std::unique_ptr<ShardLinks> shards_ TY_GUARDED_BY(mu_);  // null: the master has the model itself
   absl::Status outcome_ TY_GUARDED_BY(mu_);
-  WorkerEnd end_ TY_GUARDED_BY(mu_) = WorkerEnd::kOver;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
 };
 

@@ -50,9 +50,6 @@ struct PushResult {
   std::optional<PulledModel> model;  // another one than the gradients were of, if it was asked for
 };
 
-// Why a worker has nothing more to do.
-enum class WorkerEnd : std::uint8_t { kOver, kLeave };
-
 class WorkerTrainer {
  public:
   // Makes a minibatch's content of the records [range) of the task; on a thread of the trainer's own.
@@ -68,9 +65,9 @@ class WorkerTrainer {
 
   // Begins to take tasks. Once.
   virtual void Start(Load load) = 0;
-  // The next minibatch; or, as OutOfRange, that there is nothing more: `end` says why. Cancelled: after
-  // Stop(). FailedPrecondition: the job has failed; the message says why.
-  virtual absl::StatusOr<Batch> Next(WorkerEnd& end) = 0;
+  // The next minibatch. OutOfRange: the job is over. Cancelled: after Stop(). FailedPrecondition: the job has
+  // failed; the message says why.
+  virtual absl::StatusOr<Batch> Next() = 0;
 
   // The model's first values and how they learn, two programs as bytes: the master is given them now if it
   // has no model, and again whenever it has lost it. Before Start().
