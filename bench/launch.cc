@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "bench/local_cluster.h"
 #include "bench/report.h"
-#include "launch/http_calls.h"
+#include "http/calls.h"
 #include "launch/task.h"
 
 namespace trainyard::bench {
@@ -65,7 +65,7 @@ class LauncherBench {
     TY_ASSIGN_OR_RETURN(made->cluster_,
                         LocalCluster::Start(settings.trainyard, settings.folder + "/launch-home",
                                             {"--capacity", "cpu=64,memory=64Gi,pods=1000"}));
-    TY_ASSIGN_OR_RETURN(made->calls_, launch::HttpCalls::Start());
+    TY_ASSIGN_OR_RETURN(made->calls_, http::Calls::Start());
     TY_ASSIGN_OR_RETURN(made->launcher_, Child::Spawn({.argv = {settings.trainyard, "launcher",
                                                                 "--kubeconfig", made->cluster_->kubeconfig(),
                                                                 "--listen", std::string(kAddress)}}));
@@ -116,14 +116,13 @@ class LauncherBench {
   std::string RunsOf(const std::string& task) const { return StrCat(image_, "/runs-", task); }
 
   absl::StatusOr<Document> Ask(std::string method, const std::string& path, std::string body = "") {
-    absl::StatusOr<launch::HttpAnswer> answer =
-        std::move(calls_
-                      ->DoAll({{.method = std::move(method),
-                                .url = StrCat("http://", kAddress, path),
-                                .body = std::move(body)}})
-                      .front());
+    absl::StatusOr<http::Answer> answer = std::move(calls_
+                                                        ->DoAll({{.method = std::move(method),
+                                                                  .url = StrCat("http://", kAddress, path),
+                                                                  .body = std::move(body)}})
+                                                        .front());
     TY_RETURN_IF_ERROR(answer);
-    if (answer->code / 100 != 2) return absl::InternalError(launch::ErrorOf(*answer));
+    if (answer->code / 100 != 2) return absl::InternalError(http::ErrorOf(*answer));
     return path == "/healthz" ? Document() : ParseJson(answer->body);
   }
 
@@ -141,7 +140,7 @@ class LauncherBench {
 
   const std::string image_;
   std::unique_ptr<LocalCluster> cluster_;
-  std::unique_ptr<launch::HttpCalls> calls_;
+  std::unique_ptr<http::Calls> calls_;
   std::optional<Child> launcher_;  // ends before the cluster
 };
 

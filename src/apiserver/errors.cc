@@ -124,4 +124,26 @@ kube::ApiError FromStatus(const absl::Status& status) {
   return {.code = 500, .reason = "InternalError", .message = std::string(Message(status))};
 }
 
+kube::Response PrintRefusal(int code, std::string_view message) {
+  const auto reason = [&]() -> std::string_view {
+    switch (code) {
+      case 401:
+        return "Unauthorized";
+      case 408:
+        return "Timeout";
+      case 413:
+        return "RequestEntityTooLarge";
+      case 415:
+        return "UnsupportedMediaType";
+      case 429:
+        return "TooManyRequests";
+      case 500:
+        return "InternalError";
+      default:
+        return "BadRequest";
+    }
+  };
+  return kube::ToResponse({.code = code, .reason = std::string(reason()), .message = std::string(message)});
+}
+
 }  // namespace trainyard::apiserver

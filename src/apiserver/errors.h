@@ -33,4 +33,7 @@ kube::ApiError FromStore(const absl::Status& status);
 // Any status of ours as an answer: the ApiError that it carries, or what stands closest to it.
 kube::ApiError FromStatus(const absl::Status& status);
 
+// The error of a request that the HTTP server refuses by itself: its ErrorPrinter here.
+kube::Response PrintRefusal(int code, std::string_view message);
+
 }  // namespace trainyard::apiserver

@@ -94,17 +94,28 @@ void WrongTokens::Note(std::string_view sent) {
   log::Warn("refused a wrong token", {{"server", server_}, {"times", count}});
 }
 
-bool IsToken(std::string_view sent, std::string_view token) {
-  constexpr std::string_view kScheme = "bearer ";
-  const bool has_scheme =
-      sent.size() > kScheme.size() && std::ranges::equal(sent.substr(0, kScheme.size()), kScheme, {},
-                                                         [](unsigned char c) { return std::tolower(c); });
-  if (has_scheme) sent.remove_prefix(kScheme.size());
-  volatile unsigned char different = sent.size() == token.size() && !token.empty() ? 0 : 1;
-  for (std::size_t i = 0; i < sent.size() && !token.empty(); ++i) {
-    different = different | static_cast<unsigned char>(sent[i] ^ token[i % token.size()]);
+bool SameSecret(std::string_view sent, std::string_view secret) {
+  volatile unsigned char different = sent.size() == secret.size() && !secret.empty() ? 0 : 1;
+  for (std::size_t i = 0; i < sent.size() && !secret.empty(); ++i) {
+    different = different | static_cast<unsigned char>(sent[i] ^ secret[i % secret.size()]);
   }
   return different == 0;
+}
+
+std::string_view BearerToken(std::string_view header) {
+  constexpr std::string_view kScheme = "bearer ";
+  const bool has_scheme =
+      header.size() > kScheme.size() && std::ranges::equal(header.substr(0, kScheme.size()), kScheme, {},
+                                                           [](unsigned char c) { return std::tolower(c); });
+  if (!has_scheme) return "";
+  header.remove_prefix(kScheme.size());
+  while (header.starts_with(' ')) header.remove_prefix(1);
+  return header;
+}
+
+bool IsToken(std::string_view sent, std::string_view token) {
+  const std::string_view bearer = BearerToken(sent);
+  return SameSecret(bearer.empty() ? sent : bearer, token);
 }
 
 bool ListenAddress::IsLoopback() const {
@@ -144,24 +155,31 @@ absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text) {
 absl::StatusOr<Fd> Listen(const ListenAddress& address) {
   sockaddr_storage storage{};
   socklen_t size = 0;
-  const bool any = address.host.empty();
+  const bool any = address.host.empty() || address.host == "::";
+  in_addr v4{};
+  in6_addr v6{};
+  if (!any && ::inet_pton(AF_INET, address.host.c_str(), &v4) != 1 &&
+      ::inet_pton(AF_INET6, address.host.c_str(), &v6) != 1) {
+    return absl::InvalidArgumentError(
+        StrCat("\"", Escaped(address.host), "\" is not an IP address to listen on"));
+  }
   Fd socket;
   if (any || address.IsIpv6()) {
     auto* const in = reinterpret_cast<sockaddr_in6*>(&storage);
     in->sin6_family = AF_INET6;
     in->sin6_port = htons(address.port);
-    if (!any) ::inet_pton(AF_INET6, address.host.c_str(), &in->sin6_addr);
+    in->sin6_addr = v6;
     size = sizeof *in;
     socket = Fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int only = any ? 0 : 1;
     if (socket.valid()) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
   }
-  if (!socket.valid() && !address.IsIpv6()) {  // where there is no IPv6 the old kind must do
+  if (!socket.valid() && (any || !address.IsIpv6())) {  // where there is no IPv6 the old kind must do
     auto* const in = reinterpret_cast<sockaddr_in*>(&storage);
     storage = {};
     in->sin_family = AF_INET;
     in->sin_port = htons(address.port);
-    if (!any) ::inet_pton(AF_INET, address.host.c_str(), &in->sin_addr);
+    in->sin_addr = v4;
     size = sizeof *in;
     socket = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   }
@@ -169,7 +187,10 @@ absl::StatusOr<Fd> Listen(const ListenAddress& address) {
   SetOptions(socket.get());
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), size) != 0 ||
       ::listen(socket.get(), kBacklog) != 0) {
-    return absl::UnavailableError(StrCat("cannot listen at ", address.Text(), ": ", std::strerror(errno)));
+    const bool taken = errno == EADDRINUSE;
+    return absl::UnavailableError(
+        StrCat("cannot listen at ", address.Text(), ": ", std::strerror(errno),
+               taken ? ": another process has the port; stop it or choose another port" : ""));
   }
   return socket;
 }

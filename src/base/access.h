@@ -24,8 +24,12 @@ absl::StatusOr<std::string> ReadToken(const std::string& path);
 // InvalidArgument names the one that does not hold a token.
 absl::StatusOr<std::string> FindToken(const std::string& file, const char* variable);
 
-// Whether what a client has sent in a header ("Bearer X", or X alone) is the token. Takes as long for a wrong
-// one as for a right one of the same length.
+// Whether what a client has sent is the secret. How long it takes depends on what was sent alone, so that a
+// secret cannot be found byte by byte. An empty secret is nobody's.
+bool SameSecret(std::string_view sent, std::string_view secret);
+// The token of a header "Bearer X"; empty if it is of another scheme.
+std::string_view BearerToken(std::string_view header);
+// Whether what a client has sent in a header ("Bearer X", or X alone) is the token.
 bool IsToken(std::string_view sent, std::string_view token);
 
 // Warns that clients send wrong tokens, at most once a minute however many come. From any thread.
@@ -59,6 +63,7 @@ struct ListenAddress {
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text);
 
 // A socket that takes connections there and does not block. Unavailable: nobody can listen there.
+// InvalidArgument: the host is not an address.
 absl::StatusOr<Fd> Listen(const ListenAddress& address);
 // The port that it got.
 absl::StatusOr<std::uint16_t> PortOf(const Fd& socket);

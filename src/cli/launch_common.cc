@@ -28,8 +28,8 @@ constexpr absl::Duration kLauncherStartTimeout = absl::Seconds(30);
 constexpr absl::Duration kStartPollInterval = absl::Milliseconds(10);
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 
-absl::Status StatusOf(const launch::HttpAnswer& answer) {
-  const std::string error = launch::ErrorOf(answer);
+absl::Status StatusOf(const http::Answer& answer) {
+  const std::string error = http::ErrorOf(answer);
   switch (answer.code) {
     case 400:
       return absl::InvalidArgumentError(error);
@@ -97,14 +97,14 @@ absl::StatusOr<std::string> AwaitAddress(kube::Api& api) {
 
 }  // namespace
 
-launch::HttpCall LauncherClient::Call(std::string method, const std::string& path) const {
+http::Call LauncherClient::Call(std::string method, const std::string& path) const {
   return {.method = std::move(method), .url = url_ + path, .token = token_, .timeout = kAnswerTimeout};
 }
 
 absl::StatusOr<Document> LauncherClient::Ask(std::string method, const std::string& path, std::string body) {
-  launch::HttpCall call = Call(std::move(method), path);
+  http::Call call = Call(std::move(method), path);
   call.body = std::move(body);
-  absl::StatusOr<launch::HttpAnswer> answer = std::move(calls_->DoAll({std::move(call)}).front());
+  absl::StatusOr<http::Answer> answer = std::move(calls_->DoAll({std::move(call)}).front());
   if (!answer.ok())
     return absl::UnavailableError(
         StrCat("the launcher does not answer: ", Message(answer.status()), "; is --master right?"));
@@ -177,7 +177,7 @@ absl::Status LauncherFlags::EnsureCluster(const local::Home& home, bool start) c
 
 absl::StatusOr<std::unique_ptr<LauncherClient>> LauncherFlags::ConnectTo(std::string url, std::string token,
                                                                          bool embedded) const {
-  TY_ASSIGN_OR_RETURN(auto calls, launch::HttpCalls::Start());
+  TY_ASSIGN_OR_RETURN(auto calls, http::Calls::Start());
   return std::make_unique<LauncherClient>(std::move(calls), std::move(url), std::move(token), embedded);
 }
 

@@ -12,25 +12,25 @@
 #include "base/document.h"
 #include "cli/cluster_common.h"
 #include "cli/command.h"
-#include "launch/http_calls.h"
+#include "http/calls.h"
 
 namespace trainyard::cli {
 
 // A launcher that answers.
 class LauncherClient {
  public:
-  LauncherClient(std::unique_ptr<launch::HttpCalls> calls, std::string url, std::string token, bool embedded)
+  LauncherClient(std::unique_ptr<http::Calls> calls, std::string url, std::string token, bool embedded)
       : calls_(std::move(calls)), url_(std::move(url)), token_(std::move(token)), embedded_(embedded) {}
 
   // A JSON answer. NotFound, AlreadyExists, InvalidArgument and others as the launcher says; Unavailable: it
   // does not answer.
   absl::StatusOr<Document> Ask(std::string method, const std::string& path, std::string body = "");
-  launch::HttpCall Call(std::string method, const std::string& path) const;
-  launch::HttpCalls& calls() { return *calls_; }
+  http::Call Call(std::string method, const std::string& path) const;
+  http::Calls& calls() { return *calls_; }
   bool embedded() const { return embedded_; }
 
  private:
-  std::unique_ptr<launch::HttpCalls> calls_;
+  std::unique_ptr<http::Calls> calls_;
   const std::string url_;
   const std::string token_;
   const bool embedded_;  // its members are processes of this machine

@@ -39,9 +39,8 @@ class Follower {
           const MutexLock printing(print_mu_);
           const MutexLock lock(mu_);
           for (const std::string& line : lines) TakeEvent(line);
-          return true;
         },
-        [this](const absl::StatusOr<launch::HttpAnswer>& answer) { Closed(answer, /*events=*/true); });
+        [this](const absl::StatusOr<http::Answer>& answer) { Closed(answer, /*events=*/true); });
   }
   void FollowLogs(const std::string& query) {
     Opened();
@@ -50,9 +49,8 @@ class Follower {
         [this](std::string_view piece) {
           const MutexLock lock(print_mu_);
           log_lines_.Add(piece, [this](std::string_view line) { printer_.Print(line); });
-          return true;
         },
-        [this](const absl::StatusOr<launch::HttpAnswer>& answer) { Closed(answer, /*events=*/false); });
+        [this](const absl::StatusOr<http::Answer>& answer) { Closed(answer, /*events=*/false); });
   }
 
   // Nothing is printed meanwhile.
@@ -104,20 +102,20 @@ class Follower {
     told_ = text;
   }
 
-  void Closed(const absl::StatusOr<launch::HttpAnswer>& answer, bool events) {
+  void Closed(const absl::StatusOr<http::Answer>& answer, bool events) {
     const MutexLock lock(mu_);
     --open_;
     events_ended_ = events_ended_ || events;
     if (!answer.ok() && !absl::IsCancelled(answer.status()) && failure_.ok()) failure_ = answer.status();
     if (answer.ok() && answer->code / 100 != 2 && failure_.ok())
-      failure_ = absl::NotFoundError(launch::ErrorOf(*answer));
+      failure_ = absl::NotFoundError(http::ErrorOf(*answer));
     changed_.SignalAll();
   }
 
   LauncherClient& launcher_;
   const std::string task_;
-  launch::HttpCalls::Id events_call_ = 0;
-  launch::HttpCalls::Id logs_call_ = 0;
+  http::Calls::Id events_call_ = 0;
+  http::Calls::Id logs_call_ = 0;
   LineSplitter event_lines_;  // of the calls' thread
   LineSplitter log_lines_;    // likewise
   LinePrinter printer_;       // likewise

@@ -76,7 +76,7 @@ class LauncherCommand final : public Command {
       return UsageError(StrCat("--listen ", listen_, " can be reached by others: give --token-file"));
     TY_ASSIGN_OR_RETURN(const auto transport, kube::NewCurlTransport(std::move(config)));
     kube::Api api(*transport, Clock::System(), IdSource::Random());
-    TY_ASSIGN_OR_RETURN(const auto calls, launch::HttpCalls::Start());
+    TY_ASSIGN_OR_RETURN(const auto calls, http::Calls::Start());
     TY_ASSIGN_OR_RETURN(const launch::AgentSource agent, FindAgent(api));
     launch::Controller controller(api, *calls, {.ns = ns, .agent = agent});
     TY_RETURN_IF_ERROR(controller.Start());

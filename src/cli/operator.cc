@@ -265,16 +265,18 @@ class OperatorCommand final : public Command {
     return absl::OkStatus();
   }
 
-  // A cluster that cannot be watched is waited for, and said to be. Whether it was told to end meanwhile.
+  // Waits for a cluster that cannot be watched, and says why: after two seconds, and again once the reason is
+  // known, which takes as long as a connection that nobody answers. Returns whether it was told to end.
   static bool AwaitSync(ops::Operator& running, const EndingSignals& signals) {
-    absl::Status synced;
-    for (int tenth = 0; tenth < 20; ++tenth) {
-      synced = running.WaitForSync(absl::ZeroDuration());
+    for (int tenth = 0;; ++tenth) {
+      const absl::Status synced = running.WaitForSync(absl::ZeroDuration());
       if (synced.ok()) return false;
+      const bool has_reason = Message(synced).find(": ") != std::string_view::npos;
+      if (tenth == 20 || (tenth > 20 && has_reason))
+        std::cerr << "trainyard: waiting: " << Message(synced) << "\n";
+      if (tenth >= 20 && has_reason) return false;
       if (signals.AwaitFor(absl::Milliseconds(100))) return true;
     }
-    std::cerr << "trainyard: waiting: " << Message(synced) << "\n";
-    return false;
   }
 
   static constexpr std::string_view kinds_ = "tfjobs, pytorchjobs and aitrainingjobs";

@@ -6,15 +6,14 @@
 
 #include "base/access.h"
 #include "base/document.h"
-#include "base/http_service.h"
 #include "base/mutex.h"
-#include "base/same_secret.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "dashboard/log_plots.h"
 #include "dashboard/observer.h"
 #include "dashboard/pages.h"
 #include "embedded/web.h"
+#include "http/service.h"
 #include "kube/error.h"
 #include "kube/names.h"
 #include "view/reader.h"
@@ -27,10 +26,10 @@ constexpr std::string_view kPage = "index.html";
 constexpr std::size_t kMostStreams = 100;
 constexpr absl::Duration kPingEvery = absl::Seconds(15);
 
-HttpReply Json(const Document& document, int code = 200) {
+http::Response Json(const Document& document, int code = 200) {
   return {.code = code, .body = PrintJson(document), .headers = {{"Cache-Control", "no-store"}}};
 }
-HttpReply Refuse(int code, std::string_view why) { return Json(Object{{"error", why}}, code); }
+http::Response Refuse(int code, std::string_view why) { return Json(Object{{"error", why}}, code); }
 
 // The value of a cookie; "" if there is none.
 std::string_view CookieOf(std::string_view header, std::string_view name) {
@@ -91,10 +90,12 @@ class Served final : public Dashboard {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<HttpService>> ServeAt(std::string address) {
-    return HttpService::Start(
-        {.address = std::move(address), .judge = [this](const HttpRequest& head) { return Judge(head); }},
-        [this](const HttpRequest& request, HttpExchange& exchange) { Answer(request, exchange); });
+  absl::StatusOr<std::unique_ptr<http::Service>> ServeAt(std::string address) {
+    return http::Service::Start({.address = std::move(address),
+                                 .judge = [this](const http::ServiceRequest& head) { return Judge(head); }},
+                                [this](const http::ServiceRequest& request, http::ServiceExchange& exchange) {
+                                  Answer(request, exchange);
+                                });
   }
 
   // Cookies know no ports, and several dashboards may be on one machine.
@@ -103,27 +104,26 @@ class Served final : public Dashboard {
     return StrCat(kCookie, "_", address.substr(address.rfind(':') + 1));
   }
 
-  bool Knows(const HttpRequest& request) const {
-    const std::string_view cookie = CookieOf(request.cookie, CookieName());
-    if (SameSecret(cookie, options_.token)) return true;
-    constexpr std::string_view kBearer = "Bearer ";
-    return request.authorization.starts_with(kBearer) &&
-           SameSecret(std::string_view(request.authorization).substr(kBearer.size()), options_.token);
+  bool Knows(const http::ServiceRequest& request) const {
+    const std::string_view cookie = CookieOf(request.Header("Cookie"), CookieName());
+    return SameSecret(cookie, options_.token) ||
+           SameSecret(BearerToken(request.Header("Authorization")), options_.token);
   }
 
-  HttpVerdict Judge(const HttpRequest& head) {
+  http::ServiceVerdict Judge(const http::ServiceRequest& head) {
     if (Knows(head)) return {.trusted = true};
-    const std::string_view sent = head.authorization.empty() ? CookieOf(head.cookie, CookieName())
-                                                             : std::string_view(head.authorization);
+    const std::string_view authorization = head.Header("Authorization");
+    const std::string_view sent =
+        authorization.empty() ? CookieOf(head.Header("Cookie"), CookieName()) : authorization;
     wrong_tokens_.Note(sent);
     if (!head.path.starts_with("/api/")) return {};
     return {.refusal = Refuse(401, StrCat(sent.empty() ? "no token" : "wrong token",
                                           ": open the dashboard with ?token=TOKEN in its address"))};
   }
 
-  void Answer(const HttpRequest& request, HttpExchange& exchange) {
+  void Answer(const http::ServiceRequest& request, http::ServiceExchange& exchange) {
     if (request.method != "GET" && request.method != "HEAD")
-      return exchange.Send({.code = 405, .body = R"({"error":"use GET"})", .allow = "GET"});
+      return exchange.Send({.code = 405, .body = R"({"error":"use GET"})", .headers = {{"Allow", "GET"}}});
     // Whoever brings the token in the address gets it as a cookie, and an address without it.
     if (const auto given = request.query.find("token"); request.path == "/" && given != request.query.end()) {
       if (!SameSecret(TrimToken(given->second), options_.token)) {
@@ -146,23 +146,23 @@ class Served final : public Dashboard {
   }
 
   // The page itself holds no secret: it says that it needs the token, if it has none.
-  static HttpReply Page(int code) {
+  static http::Response Page(int code) {
     for (const embedded::File& file : embedded::web()) {
       if (file.name == kPage) return Show(file, code);
     }
     return Refuse(code, "there is no page");
   }
-  static HttpReply Show(const embedded::File& file, int code) {
+  static http::Response Show(const embedded::File& file, int code) {
     return {.code = code,
-            .body = std::string(file.bytes),
             .content_type = std::string(ContentTypeOf(file.name)),
+            .body = std::string(file.bytes),
             .headers = {{"Cache-Control", "no-cache"},
                         {"Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'"},
                         {"X-Content-Type-Options", "nosniff"},
                         {"Referrer-Policy", "no-referrer"}}};
   }
 
-  void AnswerApi(const HttpRequest& request, HttpExchange& exchange) {
+  void AnswerApi(const http::ServiceRequest& request, http::ServiceExchange& exchange) {
     observer_.Attend();
     if (request.path == "/api/jobs")
       return exchange.Send(Json(JobsPage(*observer_.Look(), options_.cluster, clock_.Now())));
@@ -174,12 +174,12 @@ class Served final : public Dashboard {
     exchange.Send(Refuse(404, "there is nothing here"));
   }
 
-  static std::string ArgumentOf(const HttpRequest& request, const std::string& name) {
+  static std::string ArgumentOf(const http::ServiceRequest& request, const std::string& name) {
     const auto found = request.query.find(name);
     return found == request.query.end() ? "" : found->second;
   }
 
-  HttpReply AnswerJob(const HttpRequest& request) {
+  http::Response AnswerJob(const http::ServiceRequest& request) {
     const auto kind = view::ParseKind(ArgumentOf(request, "kind"));
     if (!kind) return Refuse(404, "there is no such kind of job");
     const std::string ns = ArgumentOf(request, "namespace");
@@ -201,7 +201,7 @@ class Served final : public Dashboard {
     return Json(JobPage(*page, std::move(extras), clock_.Now()));
   }
 
-  HttpReply AnswerNodes() {
+  http::Response AnswerNodes() {
     const auto nodes = api_.ListAll(kube::Resource::Nodes(), "", {});
     const auto pods = api_.ListAll(kube::Resource::Pods(), options_.ns, {});
     if (!nodes.ok() || !pods.ok()) return Refuse(503, Message(nodes.ok() ? pods.status() : nodes.status()));
@@ -216,7 +216,7 @@ class Served final : public Dashboard {
     return Json(NodesPage(all_nodes, all_pods, clock_.Now()));
   }
 
-  void BeginStream(HttpExchange& exchange) {
+  void BeginStream(http::ServiceExchange& exchange) {
     const MutexLock lock(mu_);
     std::erase_if(streams_, [](const auto& stream) { return stream->closed(); });
     if (streams_.size() >= kMostStreams) return exchange.Send(Refuse(503, "too many pages are open"));
@@ -254,11 +254,11 @@ class Served final : public Dashboard {
   Mutex mu_;
   CondVar changed_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
-  std::vector<std::shared_ptr<HttpStream>> streams_ TY_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<http::ServiceStream>> streams_ TY_GUARDED_BY(mu_);
   LogPlots log_plots_;
   Observer observer_;
   std::thread pinger_;
-  std::unique_ptr<HttpService> service_;
+  std::unique_ptr<http::Service> service_;
 };
 
 }  // namespace

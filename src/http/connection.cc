@@ -1,12 +1,10 @@
 #include "http/connection.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/text.h"
 #include "http/response_head.h"
-#include "kube/error.h"
 
 namespace trainyard::http {
 namespace {
@@ -19,44 +17,6 @@ constexpr absl::Duration kLinger = absl::Seconds(2);
 constexpr int kMaxSteps = 16;
 constexpr int kMaxWrites = 64;
 
-bool IsProbe(std::string_view target) {
-  const std::string_view path = target.substr(0, target.find('?'));
-  return std::ranges::any_of(
-      std::array<std::string_view, 3>{"/healthz", "/livez", "/readyz"}, [&](std::string_view probe) {
-        return path.starts_with(probe) && (path.size() == probe.size() || path[probe.size()] == '/');
-      });
-}
-
-// The token of "Bearer xyz"; empty if it is another scheme.
-std::string_view BearerToken(std::string_view authorization) {
-  constexpr std::string_view kScheme = "bearer ";
-  if (authorization.size() <= kScheme.size()) return "";
-  for (std::size_t i = 0; i < kScheme.size(); ++i) {
-    const char c = authorization[i];
-    if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c) != kScheme[i]) return "";
-  }
-  authorization.remove_prefix(kScheme.size());
-  while (authorization.starts_with(' ')) authorization.remove_prefix(1);
-  return authorization;
-}
-
-kube::Response ErrorResponse(int code, std::string_view reason, std::string_view message) {
-  return kube::ToResponse({.code = code, .reason = std::string(reason), .message = std::string(message)});
-}
-
-std::string_view ReasonOf(int code) {
-  switch (code) {
-    case 408:
-      return "Timeout";
-    case 413:
-      return "RequestEntityTooLarge";
-    case 415:
-      return "UnsupportedMediaType";
-    default:
-      return "BadRequest";
-  }
-}
-
 }  // namespace
 
 Connection::Connection(ConnectionHost& host, std::unique_ptr<ByteStream> stream, std::function<void()> wake)
@@ -65,6 +25,7 @@ Connection::Connection(ConnectionHost& host, std::unique_ptr<ByteStream> stream,
 }
 
 Connection::~Connection() {
+  CountBody(0);
   if (exchange_ != nullptr) exchange_->Abandon();
 }
 
@@ -97,7 +58,7 @@ bool Connection::OnTime() {
   switch (state_) {
     case State::kHead:
     case State::kBody:
-      Refuse(408, "Timeout", "the request took too long to arrive");
+      Refuse(408, "the request took too long to arrive");
       return Advance(false, false);
     case State::kIdle:
       stream_->EndWriting();
@@ -186,7 +147,8 @@ std::string_view Connection::Parse(std::string_view bytes) {
       if (bytes.empty()) return bytes;
       parser_.emplace(RequestLimits{.head_bytes = host_.options.max_header_bytes,
                                     .body_bytes = host_.options.max_body_bytes,
-                                    .relayed = host_.options.relayed});
+                                    .relayed = host_.options.relayed,
+                                    .all_headers = host_.options.all_headers});
       state_ = State::kHead;
       SetDeadline(host_.options.head_timeout);
     }
@@ -197,8 +159,14 @@ std::string_view Connection::Parse(std::string_view bytes) {
         return bytes;
       case RequestParser::State::kBody:
         if (state_ == State::kRelaying) HandBodyOn();
-        if (head_was_there) return bytes;
-        OnHead();
+        if (!head_was_there) {
+          OnHead();
+          break;
+        }
+        if (state_ != State::kBody) return bytes;
+        CountBody(parser_->body().size());
+        if (host_.body_bytes <= host_.options.max_bodies_bytes) return bytes;
+        Refuse(429, "too many requests are arriving");
         break;
       case RequestParser::State::kWhole:
         if (!head_was_there) OnHead();
@@ -209,7 +177,15 @@ std::string_view Connection::Parse(std::string_view bytes) {
           state_ = State::kOver;  // an answer may be under way: it has no place for this
           break;
         }
-        Refuse(parser_->error().code, ReasonOf(parser_->error().code), parser_->error().message);
+        // Who may not ask is not told how long a body may be.
+        if (!head_was_there && parser_->error().code == 413) {
+          JudgeHead();
+          if (verdict_.refusal) {
+            Refuse(*std::exchange(verdict_.refusal, std::nullopt));
+            break;
+          }
+        }
+        Refuse(parser_->error().code, parser_->error().message);
         break;
     }
   }
@@ -223,41 +199,46 @@ void Connection::OnHead() {
   keep_alive_ = head.keep_alive;
   http11_ = head.http11;
   head_only_ = head.method == "HEAD";
-  identity_ = stream_->identity();
-  const std::string_view token = BearerToken(head.authorization);
-  if (!identity_ && !token.empty()) identity_ = host_.tokens(token);
-  unauthorized_ = token.empty() ? "Unauthorized" : "Unauthorized: wrong token";
-  if (!identity_) host_.wrong_tokens.Note(token);
-  admitted_ = admitted_ || identity_.has_value();
-  if (!identity_ && IsProbe(head.target)) {
-    identity_ = Identity{.user = "system:anonymous", .groups = {"system:unauthenticated"}};
-  }
-  if (!identity_) parser_->DropBody();
+  JudgeHead();
+  admitted_ = admitted_ || verdict_.admitted;
+  const bool refused = verdict_.refusal.has_value();
+  if (refused) parser_->DropBody();
   const bool whole = parser_->state() == RequestParser::State::kWhole;
   const bool waits = head.expects_continue && head.http11 && !whole;
   // Nor is a body without a bound waited for, to say no behind it.
-  if (!identity_ && (waits || (head.relayed && !whole))) return Refuse(401, "Unauthorized", unauthorized_);
+  if (refused && (waits || (head.relayed && !whole))) return Refuse(*std::move(verdict_.refusal));
   if (waits) out_.Add("HTTP/1.1 100 Continue\r\n\r\n");
-  if (!identity_ || !head.relayed) return;
+  if (refused || !head.relayed) return;
   body_ = std::make_shared<RequestBody>(wake_);
   state_ = State::kRelaying;
   Handle();
 }
 
+void Connection::JudgeHead() {
+  verdict_ =
+      host_.judge == nullptr ? Verdict{.admitted = true} : host_.judge(parser_->head(), stream_->identity());
+}
+
 void Connection::OnWhole() {
   const bool handled = state_ == State::kRelaying;
   state_ = State::kAnswering;
+  CountBody(0);
   if (handled) {
     HandBodyOn();
     body_->End();
-  } else if (identity_) {
+  } else if (!verdict_.refusal) {
     Handle();
   } else {
     complete_ = false;
     streaming_ = false;
-    AnswerWhole(ErrorResponse(401, "Unauthorized", unauthorized_));
+    AnswerWhole(*std::exchange(verdict_.refusal, std::nullopt));
   }
   parser_.reset();
+}
+
+void Connection::CountBody(std::size_t bytes) {
+  host_.body_bytes += bytes - body_bytes_;
+  body_bytes_ = bytes;
 }
 
 void Connection::HandBodyOn() { body_->Add(std::exchange(parser_->body(), {})); }
@@ -273,15 +254,14 @@ void Connection::Handle() {
                                     .target = std::move(head.target),
                                     .content_type = std::move(head.content_type),
                                     .accept = std::move(head.accept)},
-                        .identity = *std::move(identity_),
+                        .identity = std::move(verdict_.identity),
                         .user_agent = std::move(head.user_agent),
                         .headers = std::move(head.headers),
                         .body = body_,
                         .body_length = head.body_length};
   if (body_ == nullptr) request.request.body = std::move(parser_->body());
-  identity_.reset();
   exchange_ = std::make_shared<Exchange>(wake_, host_.options.max_stream_backlog_bytes);
-  host_.handler(std::move(request), NewResponder(exchange_));
+  host_.handler(std::move(request), NewResponder(exchange_, host_.options.print_error));
 }
 
 void Connection::CollectAnswer() {
@@ -308,7 +288,7 @@ void Connection::CollectAnswer() {
   complete_ = true;
 }
 
-void Connection::BeginAnswer(const kube::Response& head) {
+void Connection::BeginAnswer(const Response& head) {
   streaming_ = true;
   const bool has_body = MayHaveBody(head.code);
   const bool sized = ParseNumber<std::uint64_t>(head.Header("Content-Length")).has_value();
@@ -321,7 +301,7 @@ void Connection::BeginAnswer(const kube::Response& head) {
   SetDeadline(host_.options.write_timeout);
 }
 
-void Connection::AnswerWhole(kube::Response response) {
+void Connection::AnswerWhole(Response response) {
   if ((ended_ && in_.empty()) || state_ == State::kRelaying) keep_alive_ = false;
   std::string head = PrintResponseHead(
       response, {.length = response.body.size(), .keep_alive = keep_alive_, .http11 = http11_}, host_.date);
@@ -336,10 +316,15 @@ void Connection::AnswerWhole(kube::Response response) {
 
 // What else the client has sent, or will, is not looked at: after an error nobody knows where the next
 // request begins.
-void Connection::Refuse(int code, std::string_view reason, std::string_view message) {
+void Connection::Refuse(int code, std::string_view message) {
+  Refuse(host_.options.print_error(code, message));
+}
+
+void Connection::Refuse(Response refusal) {
+  CountBody(0);
   keep_alive_ = false;
   head_only_ = false;
-  AnswerWhole(ErrorResponse(code, reason, message));
+  AnswerWhole(std::move(refusal));
   parser_.reset();
   state_ = State::kEnding;
 }

@@ -10,10 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/access.h"
 #include "base/clock.h"
-#include "base/connection_table.h"
 #include "http/byte_stream.h"
+#include "http/connection_table.h"
 #include "http/exchange.h"
 #include "http/outbox.h"
 #include "http/request_parser.h"
@@ -24,9 +23,9 @@ namespace trainyard::http {
 // What the connections of one server share. One thread uses it, and all of them.
 struct ConnectionHost {
   ServerOptions options;
-  TokenCheck tokens;
+  Judge judge;
   RequestHandler handler;
-  WrongTokens wrong_tokens{"the API server"};
+  std::size_t body_bytes = 0;  // of all requests that are still arriving
   // The time of this turn; whoever calls a connection keeps them.
   SteadyTime now;
   std::string date;
@@ -80,6 +79,7 @@ class Connection {
   void Take(std::string_view bytes);
   std::string_view Parse(std::string_view bytes);
   void OnHead();
+  void JudgeHead();
   void OnWhole();
   void HandBodyOn();
   void OnEnd();
@@ -88,9 +88,11 @@ class Connection {
 
   void Handle();
   void CollectAnswer();
-  void BeginAnswer(const kube::Response& head);
-  void AnswerWhole(kube::Response response);
-  void Refuse(int code, std::string_view reason, std::string_view message);
+  void BeginAnswer(const Response& head);
+  void AnswerWhole(Response response);
+  void Refuse(int code, std::string_view message);
+  void Refuse(Response refusal);
+  void CountBody(std::size_t bytes);
   void FinishAnswer();
   void EndWriting();
 
@@ -112,9 +114,9 @@ class Connection {
   std::optional<RequestParser> parser_;
 
   // The request that is being answered, and its answer.
-  std::optional<Identity> identity_;
-  std::string_view unauthorized_;  // why there is none
-  bool admitted_ = false;          // a request of it had an identity
+  Verdict verdict_;
+  bool admitted_ = false;       // a request of it was
+  std::size_t body_bytes_ = 0;  // what it has in the host's count
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<RequestBody> body_;  // of one that is relayed
   bool keep_alive_ = true;

@@ -34,10 +34,12 @@ class RelayingConnections : public testing::Test {
     host_.options.max_body_bytes = 1000;
     host_.options.max_stream_backlog_bytes = 1 << 20;
     host_.options.relayed = [](std::string_view target) { return target.starts_with("/relay/"); };
-    host_.tokens = [](std::string_view token) -> std::optional<Identity> {
-      if (!SameSecret(token, "good")) return std::nullopt;
-      return Identity{.user = "alice"};
-    };
+    host_.judge = JudgeByToken(
+        [](std::string_view token) -> std::optional<Identity> {
+          if (!SameSecret(token, "good")) return std::nullopt;
+          return Identity{.user = "alice"};
+        },
+        "the server");
     host_.handler = [this](ServerRequest request, std::unique_ptr<Responder> responder) {
       requests_.push_back(std::move(request));
       responder->OnGone([this] { ++gone_; });
@@ -187,7 +189,7 @@ TEST_F(RelayingConnections, BreakOffWithABodyThatIsMalformed) {
 
 TEST_F(RelayingConnections, FrameAnAnswerByItsLengthWhereThatIsKnown) {
   ASSERT_TRUE(Give(Head("GET")));
-  kube::Response head{.content_type = "text/plain"};
+  Response head{.content_type = "text/plain"};
   head.headers.emplace_back("Content-Length", "5");
   const auto answer = responders_[0]->Stream(head);
   EXPECT_TRUE(answer->Write(Piece("hel")));

@@ -37,10 +37,12 @@ class Connections : public testing::Test {
     host_.options.max_body_bytes = 1000;
     host_.options.max_header_bytes = 1000;
     host_.options.max_stream_backlog_bytes = 1000;
-    host_.tokens = [](std::string_view token) -> std::optional<Identity> {
-      if (!SameSecret(token, "good")) return std::nullopt;
-      return Identity{.user = "alice"};
-    };
+    host_.judge = JudgeByToken(
+        [](std::string_view token) -> std::optional<Identity> {
+          if (!SameSecret(token, "good")) return std::nullopt;
+          return Identity{.user = "alice"};
+        },
+        "the server");
     host_.handler = [this](ServerRequest request, std::unique_ptr<Responder> responder) {
       requests_.push_back(std::move(request));
       if (answer_at_once_) {
@@ -116,12 +118,11 @@ TEST_F(Connections, GiveManyPipelinedRequestsNoMoreThanTheirTurn) {
 
 TEST_F(Connections, RefuseWhoProvesNothing) {
   ASSERT_TRUE(Give("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"));
-  EXPECT_THAT(
-      Taken(),
-      testing::AllOf(StartsWith("HTTP/1.1 401 Unauthorized\r\n"), HasSubstr(R"("reason":"Unauthorized")"),
-                     HasSubstr(R"("kind":"Status")"), testing::Not(HasSubstr("wrong token"))));
+  EXPECT_THAT(Taken(), testing::AllOf(StartsWith("HTTP/1.1 401 Unauthorized\r\n"),
+                                      HasSubstr(R"({"error":"Unauthorized"})"),
+                                      testing::Not(HasSubstr("wrong token"))));
   ASSERT_TRUE(Give("GET /a HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer bad\r\n\r\n"));
-  EXPECT_THAT(Taken(), HasSubstr(R"("message":"Unauthorized: wrong token")"));
+  EXPECT_THAT(Taken(), HasSubstr(R"({"error":"Unauthorized: wrong token"})"));
   for (const char* wrong : {"Bearer bad", "Basic good", "good", "Bearer", "Bearer  ", "Bearergood"}) {
     ASSERT_TRUE(Give(StrCat("PUT /version HTTP/1.1\r\nHost: h\r\nAuthorization: ", wrong,
                             "\r\nContent-Length: 3\r\n\r\nabc")));
@@ -346,13 +347,20 @@ TEST_F(Connections, EndWithAClientThatStopsInTheMiddle) {
 }
 
 TEST_F(Connections, SayWhatIsWrongThenReadOnWithoutLooking) {
-  ASSERT_TRUE(Give("PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n"));
-  EXPECT_THAT(Taken(), testing::AllOf(StartsWith("HTTP/1.1 413 "), HasSubstr("Connection: close\r\n"),
-                                      HasSubstr(R"("reason":"RequestEntityTooLarge")")));
+  ASSERT_TRUE(
+      Give("PUT /a HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer good\r\nContent-Length: 5000\r\n\r\n"));
+  EXPECT_THAT(Taken(),
+              testing::AllOf(StartsWith("HTTP/1.1 413 "), HasSubstr("Connection: close\r\n"),
+                             HasSubstr(R"({"error":"the request's body is larger than 1000 bytes)")));
   EXPECT_TRUE(wire_.writing_ended);
   ASSERT_TRUE(Give(std::string(5000, 'x')));
   EXPECT_TRUE(wire_.to_server.empty());
   EXPECT_FALSE(End());
+}
+
+TEST_F(Connections, RefuseAStrangersLongBodyAsAStrangers) {
+  ASSERT_TRUE(Give("PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n"));
+  EXPECT_THAT(Taken(), StartsWith("HTTP/1.1 401 "));
 }
 
 TEST_F(Connections, RefuseHeadersWithoutEnd) {

@@ -1,7 +1,6 @@
 #include "http/exchange.h"
 
 #include "base/check.h"
-#include "kube/error.h"
 
 namespace trainyard::http {
 
@@ -11,7 +10,7 @@ bool Exchange::Changed() {
   return true;
 }
 
-void Exchange::Send(kube::Response response) {
+void Exchange::Send(Response response) {
   std::function<void()> dropped;  // outside the lock: it may own the responder that ends with it
   {
     MutexLock lock(mu_);
@@ -23,7 +22,7 @@ void Exchange::Send(kube::Response response) {
   wake_();
 }
 
-void Exchange::Begin(kube::Response head) {
+void Exchange::Begin(Response head) {
   {
     MutexLock lock(mu_);
     fresh_.head = std::move(head);
@@ -149,15 +148,14 @@ class ExchangeWriter final : public BodyWriter {
 
 class ExchangeResponder final : public Responder {
  public:
-  explicit ExchangeResponder(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  ExchangeResponder(std::shared_ptr<Exchange> exchange, ErrorPrinter print_error)
+      : exchange_(std::move(exchange)), print_error_(print_error) {}
   ~ExchangeResponder() override {
     if (exchange_ == nullptr) return;
-    exchange_->Send(kube::ToResponse({.code = 500,
-                                      .reason = "InternalError",
-                                      .message = "the server gave the request up without an answer"}));
+    exchange_->Send(print_error_(500, "the server gave the request up without an answer"));
   }
-  void Send(kube::Response response) override { Take()->Send(std::move(response)); }
-  std::shared_ptr<BodyWriter> Stream(kube::Response head) override {
+  void Send(Response response) override { Take()->Send(std::move(response)); }
+  std::shared_ptr<BodyWriter> Stream(Response head) override {
     std::shared_ptr<Exchange> exchange = Take();
     exchange->Begin(std::move(head));
     return std::make_shared<ExchangeWriter>(std::move(exchange));
@@ -170,12 +168,13 @@ class ExchangeResponder final : public Responder {
     return std::exchange(exchange_, nullptr);
   }
   std::shared_ptr<Exchange> exchange_;
+  const ErrorPrinter print_error_;
 };
 
 }  // namespace
 
-std::unique_ptr<Responder> NewResponder(std::shared_ptr<Exchange> exchange) {
-  return std::make_unique<ExchangeResponder>(std::move(exchange));
+std::unique_ptr<Responder> NewResponder(std::shared_ptr<Exchange> exchange, ErrorPrinter print_error) {
+  return std::make_unique<ExchangeResponder>(std::move(exchange), print_error);
 }
 
 }  // namespace trainyard::http

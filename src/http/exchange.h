@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "http/responder.h"
+#include "http/server.h"
 
 namespace trainyard::http {
 
@@ -21,8 +21,8 @@ class Exchange {
       : wake_(std::move(wake)), max_backlog_bytes_(max_backlog_bytes) {}
 
   // The maker's side: what Responder and BodyWriter promise.
-  void Send(kube::Response response);
-  void Begin(kube::Response head);
+  void Send(Response response);
+  void Begin(Response head);
   bool Write(std::shared_ptr<const std::string> piece);
   std::size_t Backlog();
   void OnRoom(std::size_t bytes, std::function<void()> room);
@@ -32,8 +32,8 @@ class Exchange {
 
   // The connection's side.
   struct Collected {
-    std::optional<kube::Response> whole;
-    std::optional<kube::Response> head;
+    std::optional<Response> whole;
+    std::optional<Response> head;
     std::vector<std::shared_ptr<const std::string>> pieces;
     bool closed = false;  // nothing follows
     bool cut = false;     // it breaks off here
@@ -65,6 +65,7 @@ class Exchange {
 };
 
 // The maker's end of an exchange. One that is dropped without an answer is answered with 500.
-std::unique_ptr<Responder> NewResponder(std::shared_ptr<Exchange> exchange);
+std::unique_ptr<Responder> NewResponder(std::shared_ptr<Exchange> exchange,
+                                        ErrorPrinter print_error = PrintJsonError);
 
 }  // namespace trainyard::http

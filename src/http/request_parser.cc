@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "http/message.h"
 
 // Beast asserts that a last chunk has five bytes before the end of its trailer is there. It has three if
 // there was no chunk before it, which is no mistake; and what it asserts, it does not need.
@@ -150,7 +151,7 @@ class RequestParser::Beast final : public beast::basic_parser<true> {
   void on_field_impl(beast::field field, BeastText name, BeastText text, ErrorCode& /*error*/) override {
     if (state_ != State::kHead) return;  // a trailer
     const std::string_view value = Std(text);
-    if (head_.relayed) head_.headers.emplace_back(Std(name), value);
+    if (head_.relayed || limits_.all_headers) head_.headers.emplace_back(Std(name), value);
     switch (field) {
       case beast::field::host:
         ++hosts_;
@@ -209,6 +210,8 @@ class RequestParser::Beast final : public beast::basic_parser<true> {
   bool strange_coding_ = false;
   bool encoded_ = false;
 };
+
+std::string_view RequestHead::Header(std::string_view name) const { return FindHeader(headers, name); }
 
 RequestParser::RequestParser(RequestLimits limits) : beast_(std::make_unique<Beast>(limits)) {}
 RequestParser::~RequestParser() = default;

@@ -18,6 +18,7 @@ struct RequestLimits {
   // Which targets are carried on to somebody else: of those all headers are kept, and a body may be of any
   // length and in any coding, for it is taken away as it comes. Null: none.
   bool (*relayed)(std::string_view target) = nullptr;
+  bool all_headers = false;  // of the others too
 };
 
 struct RequestHead {
@@ -31,9 +32,12 @@ struct RequestHead {
   bool keep_alive = true;
   bool expects_continue = false;
   bool relayed = false;
-  // Of one that is.
+  // Of one that is, or where all are kept.
   std::vector<std::pair<std::string, std::string>> headers;
   std::optional<std::uint64_t> body_length;  // unset: it comes in chunks
+
+  // The first header of that name, in any letter case; empty if there is none or they are not kept.
+  std::string_view Header(std::string_view name) const;
 };
 
 // Why a request cannot be taken, as an answer's code and reason.

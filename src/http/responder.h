@@ -1,4 +1,4 @@
-// Where the API server's answer to one request goes: to an HTTP connection or to a caller in this process.
+// Where a server's answer to one request goes: to an HTTP connection or to a caller in this process.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "http/message.h"
 #include "http/request_body.h"
-#include "kube/http.h"
 
 namespace trainyard::http {
 
@@ -39,9 +39,9 @@ class BodyWriter {
 class Responder {
  public:
   virtual ~Responder() = default;
-  virtual void Send(kube::Response response) = 0;
+  virtual void Send(Response response) = 0;
   // A Content-Length among the head's headers says how many bytes will be written, where that is known.
-  virtual std::shared_ptr<BodyWriter> Stream(kube::Response head) = 0;
+  virtual std::shared_ptr<BodyWriter> Stream(Response head) = 0;
   // `gone` is called once if whoever asked goes away before there is an answer; at once if it has. Never
   // where they wait whatever comes.
   virtual void OnGone(std::function<void()> gone) { std::function<void()>().swap(gone); }
@@ -55,7 +55,7 @@ struct Identity {
 
 // What is asked; the HTTP server and the in-process transport both fill it.
 struct ServerRequest {
-  kube::Request request;
+  Request request;
   Identity identity;
   std::string user_agent;
   // Of a request that is carried on to somebody else, beside the above: all its headers as they came, and its

@@ -88,7 +88,7 @@ std::string_view ReasonPhrase(int code) {
   }
 }
 
-std::string PrintResponseHead(const kube::Response& response, const ResponseFraming& framing,
+std::string PrintResponseHead(const Response& response, const ResponseFraming& framing,
                               std::string_view date) {
   std::string out;
   out.reserve(256);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "kube/http.h"
+#include "http/message.h"
 
 namespace trainyard::http {
 
@@ -26,7 +26,7 @@ std::string_view ReasonPhrase(int code);
 
 // Status line, headers and the empty line. Line breaks in a header's value become spaces: they would begin
 // another header.
-std::string PrintResponseHead(const kube::Response& response, const ResponseFraming& framing,
+std::string PrintResponseHead(const Response& response, const ResponseFraming& framing,
                               std::string_view date);
 
 // "Sun, 06 Nov 1994 08:49:37 GMT"

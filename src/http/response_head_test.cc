@@ -7,7 +7,7 @@ namespace trainyard::http {
 namespace {
 
 TEST(PrintResponseHead, LetsNoHeaderBeginAnother) {
-  const kube::Response response{.code = 200, .headers = {{"Warning", "299 - \"a\r\nSet-Cookie: b\""}}};
+  const Response response{.code = 200, .headers = {{"Warning", "299 - \"a\r\nSet-Cookie: b\""}}};
   EXPECT_EQ(PrintResponseHead(response, {.length = 3}, "now"),
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nWarning: 299 - \"a  Set-Cookie: "
             "b\"\r\nDate: now\r\n"

@@ -1,6 +1,5 @@
 #include "http/server.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -11,12 +10,14 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/document.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "http/connection.h"
+#include "http/connection_table.h"
 #include "http/event_loop.h"
-#include "http/openssl.h"
+#include "http/plain_stream.h"
 #include "http/response_head.h"
 #include "http/tls.h"
 
@@ -30,61 +31,20 @@ constexpr absl::Duration kTick = absl::Milliseconds(50);
 // How long accepting rests when the system has no descriptors left.
 constexpr absl::Duration kAcceptRest = absl::Milliseconds(100);
 
-struct ListenAddress {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
-absl::StatusOr<ListenAddress> ParseAddress(const std::string& address, std::uint16_t port) {
-  ListenAddress parsed;
-  auto* v4 = reinterpret_cast<sockaddr_in*>(&parsed.storage);
-  auto* v6 = reinterpret_cast<sockaddr_in6*>(&parsed.storage);
-  if (::inet_pton(AF_INET, address.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(port);
-    parsed.size = sizeof *v4;
-  } else if (::inet_pton(AF_INET6, address.c_str(), &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(port);
-    parsed.size = sizeof *v6;
-  } else {
-    return absl::InvalidArgumentError(StrCat("\"", address, "\" is not an IP address to listen on"));
-  }
-  return parsed;
-}
-
-absl::StatusOr<Fd> Listen(const std::string& address, std::uint16_t port) {
-  const std::string what = StrCat("cannot listen on ", address, " port ", port);
-  TY_ASSIGN_OR_RETURN(ListenAddress to, ParseAddress(address, port));
-  Fd fd(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, what);
-  const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(fd.get(), to.get(), to.size) != 0 || ::listen(fd.get(), 4096) != 0) {
-    if (errno == EADDRINUSE) {
-      return absl::UnavailableError(
-          StrCat(what, ": another process has the port; stop it or choose another port"));
-    }
-    return ErrnoStatus(errno, what);
-  }
-  return fd;
-}
-
-std::uint16_t PortOf(int fd) {
-  ListenAddress own;
-  own.size = sizeof own.storage;
-  ::getsockname(fd, own.get(), &own.size);
-  return ntohs(own.storage.ss_family == AF_INET ? reinterpret_cast<sockaddr_in*>(&own.storage)->sin_port
-                                                : reinterpret_cast<sockaddr_in6*>(&own.storage)->sin6_port);
+bool IsProbe(std::string_view target) {
+  const std::string_view path = target.substr(0, target.find('?'));
+  return std::ranges::any_of(
+      std::array<std::string_view, 3>{"/healthz", "/livez", "/readyz"}, [&](std::string_view probe) {
+        return path.starts_with(probe) && (path.size() == probe.size() || path[probe.size()] == '/');
+      });
 }
 
 class LoopServer final : public Server, private EventLoop::Handler {
  public:
-  LoopServer(ServerOptions options, TokenCheck tokens, RequestHandler handler)
+  LoopServer(ServerOptions options, Judge judge, RequestHandler handler)
       : table_({.most = MostConnections(options.max_connections), .most_strangers = options.max_strangers}) {
     host_.options = std::move(options);
-    host_.tokens = std::move(tokens);
+    host_.judge = std::move(judge);
     host_.handler = std::move(handler);
   }
   ~LoopServer() override {
@@ -97,10 +57,13 @@ class LoopServer final : public Server, private EventLoop::Handler {
 
   absl::Status Begin() {
     const ServerOptions& options = host_.options;
-    TY_ASSIGN_OR_RETURN(tls_,
-                        TlsContext::Make(options.certificate_pem, options.key_pem, options.client_ca_pem));
-    TY_ASSIGN_OR_RETURN(listener_, Listen(options.address, options.port));
-    port_ = PortOf(listener_.get());
+    if (!options.certificate_pem.empty()) {
+      TY_ASSIGN_OR_RETURN(tls_,
+                          TlsContext::Make(options.certificate_pem, options.key_pem, options.client_ca_pem));
+    }
+    address_ = options.listen;
+    TY_ASSIGN_OR_RETURN(listener_, Listen(address_));
+    TY_ASSIGN_OR_RETURN(address_.port, PortOf(listener_));
     TY_ASSIGN_OR_RETURN(loop_, EventLoop::Make());
     listener_id_ = loop_->NewId();
     TY_RETURN_IF_ERROR(loop_->Add(listener_id_, listener_.get(), EPOLLIN, *this));
@@ -109,7 +72,8 @@ class LoopServer final : public Server, private EventLoop::Handler {
     return absl::OkStatus();
   }
 
-  std::uint16_t port() const override { return port_; }
+  std::uint16_t port() const override { return address_.port; }
+  std::string address() const override { return address_.Text(); }
 
  private:
   class Peer final : public EventLoop::Handler {
@@ -118,7 +82,7 @@ class LoopServer final : public Server, private EventLoop::Handler {
         : server_(server),
           id_(id),
           fd_(socket.get()),
-          connection_(server.host_, server.tls_->Accept(std::move(socket)),
+          connection_(server.host_, server.Open(std::move(socket)),
                       [waker = server.loop_->waker(), id] { waker->Wake(id); }) {}
     void OnReady(std::uint32_t events) override {
       server_.SetNow();
@@ -150,6 +114,10 @@ class LoopServer final : public Server, private EventLoop::Handler {
     Connection connection_;
   };
 
+  std::unique_ptr<ByteStream> Open(Fd socket) const {
+    return tls_ == nullptr ? NewPlainStream(std::move(socket)) : tls_->Accept(std::move(socket));
+  }
+
   void SetNow() {
     if (host_.now == loop_->now()) return;
     host_.now = loop_->now();
@@ -168,9 +136,10 @@ class LoopServer final : public Server, private EventLoop::Handler {
     SetNow();
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       if (!table_.HasRoom()) return PauseAccepting();
-      ListenAddress from;
-      from.size = sizeof from.storage;
-      Fd socket(::accept4(listener_.get(), from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      sockaddr_storage from{};
+      socklen_t size = sizeof from;
+      auto* const client = reinterpret_cast<sockaddr*>(&from);
+      Fd socket(::accept4(listener_.get(), client, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket.valid()) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
           WarnOfAccepting(ErrnoStatus(errno, "accept"));
@@ -181,7 +150,6 @@ class LoopServer final : public Server, private EventLoop::Handler {
       }
       const int on = 1;
       ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
       const EventLoop::Id id = loop_->NewId();
       const int fd = socket.get();
       auto peer = std::make_unique<Peer>(*this, id, std::move(socket));
@@ -192,7 +160,7 @@ class LoopServer final : public Server, private EventLoop::Handler {
       }
       WakeBy(peer->connection().deadline());
       peers_.emplace(id, std::move(peer));
-      table_.Add(id, PeerOf(from.get()), host_.now);
+      table_.Add(id, PeerOf(client), host_.now);
       while (const auto excess = table_.Excess()) Drop(*excess);
     }
   }
@@ -246,7 +214,7 @@ class LoopServer final : public Server, private EventLoop::Handler {
   std::unique_ptr<TlsContext> tls_;
   Fd listener_;
   EventLoop::Id listener_id_ = 0;
-  std::uint16_t port_ = 0;
+  ListenAddress address_;
   std::unique_ptr<EventLoop> loop_;
   absl::flat_hash_map<EventLoop::Id, std::unique_ptr<Peer>> peers_;
   ConnectionTable table_;  // the same ones
@@ -259,19 +227,29 @@ class LoopServer final : public Server, private EventLoop::Handler {
 
 }  // namespace
 
-// Digests have one length, so that not even the length of the secret shows.
-bool SameSecret(std::string_view a, std::string_view b) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest_a{};
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest_b{};
-  unsigned int size = 0;
-  if (EVP_Digest(a.data(), a.size(), digest_a.data(), &size, EVP_sha256(), nullptr) != 1) return false;
-  if (EVP_Digest(b.data(), b.size(), digest_b.data(), &size, EVP_sha256(), nullptr) != 1) return false;
-  return CRYPTO_memcmp(digest_a.data(), digest_b.data(), size) == 0;
+Response PrintJsonError(int code, std::string_view message) {
+  return {.code = code, .body = PrintJson(Object{{"error", message}})};
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, TokenCheck tokens,
+Judge JudgeByToken(TokenCheck tokens, std::string_view server, ErrorPrinter print_error) {
+  return [tokens = std::move(tokens), wrong = std::make_shared<WrongTokens>(server), print_error](
+             const RequestHead& head, const std::optional<Identity>& certified) -> Verdict {
+    if (certified) return {.identity = *certified, .admitted = true};
+    const std::string_view token = BearerToken(head.authorization);
+    if (!token.empty()) {
+      if (auto identity = tokens(token)) return {.identity = *std::move(identity), .admitted = true};
+    }
+    wrong->Note(token);
+    if (IsProbe(head.target)) {
+      return {.identity = {.user = "system:anonymous", .groups = {"system:unauthenticated"}}};
+    }
+    return {.refusal = print_error(401, token.empty() ? "Unauthorized" : "Unauthorized: wrong token")};
+  };
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, Judge judge,
                                                       RequestHandler handler) {
-  auto server = std::make_unique<LoopServer>(std::move(options), std::move(tokens), std::move(handler));
+  auto server = std::make_unique<LoopServer>(std::move(options), std::move(judge), std::move(handler));
   TY_RETURN_IF_ERROR(server->Begin());
   return server;
 }

@@ -3,10 +3,10 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "base/access.h"
 #include "base/check.h"
 #include "base/hex.h"
 #include "base/text.h"
-#include "http/server.h"
 
 namespace trainyard::http {
 namespace {

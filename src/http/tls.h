@@ -1,4 +1,4 @@
-// TLS for the API server's connections: OpenSSL straight over a non-blocking socket. Not Asio's stream, which
+// TLS for the server's connections: OpenSSL straight over a non-blocking socket. Not Asio's stream, which
 // keeps 68 KiB of buffers for every connection, where a watch needs them for microseconds in an hour.
 #pragma once
 

@@ -104,7 +104,7 @@ std::vector<absl::StatusOr<std::string>> Api::Do(std::vector<Operation> operatio
     for (std::size_t at = 0; at < pending.size(); ++at) {
       const std::size_t i = pending[at];
       results[i] = BodyOf(std::move(responses[at]), operations[i].request);
-      if (results[i].ok()) continue;
+      if (results[i].ok() || operations[i].once) continue;
       const auto next = NextWait(results[i].status(), operations[i].repeatable, attempt);
       if (!next) continue;
       wait = std::max(wait, *next);
@@ -146,7 +146,8 @@ absl::Status Api::Delete(const Resource& resource, const ObjectKey& key, const D
 
 absl::StatusOr<ListPage> Api::List(const Resource& resource, std::string_view ns,
                                    const ListOptions& options) {
-  Operation operation{.request = {.method = "GET", .target = ListTarget(resource, ns, options)}};
+  Operation operation{.request = {.method = "GET", .target = ListTarget(resource, ns, options)},
+                      .once = options.once};
   const std::string what = StrCat("listing ", resource.plural);
   TY_ASSIGN_OR_RETURN(std::string body, Do(std::move(operation)));
   absl::StatusOr<ListPage> page = SliceList(std::move(body));

@@ -35,6 +35,7 @@ struct ListOptions {
   std::string continue_token;
   std::string resource_version;
   std::string resource_version_match;
+  bool once = false;  // a failure is reported at once, for a caller that tries again by itself
 };
 
 // One page; the items are JSON texts, as the server sent them.
@@ -66,6 +67,7 @@ struct DeleteOptions {
 struct Operation {
   Request request;
   bool repeatable = true;  // doing it twice is the same as once
+  bool once = false;       // not tried again, whatever the policy
 };
 
 Operation GetOperation(const Resource& resource, const ObjectKey& key);

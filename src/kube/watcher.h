@@ -184,7 +184,8 @@ typename Watcher<T>::Event Watcher<T>::ListPage(std::vector<Ptr> objects, const 
                         {.label_selector = options_.label_selector,
                          .field_selector = options_.field_selector,
                          .limit = unpaged_ ? 0 : options_.page,
-                         .continue_token = continue_token});
+                         .continue_token = continue_token,
+                         .once = true});
   if (!page.ok()) {
     const bool expired = IsGone(page.status()) && !continue_token.empty();
     unpaged_ = unpaged_ || expired;

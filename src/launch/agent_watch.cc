@@ -66,7 +66,7 @@ absl::StatusOr<AgentStatus> ParseAgentStatus(std::string_view json) {
   return status;
 }
 
-AgentWatch::AgentWatch(HttpCalls& calls, std::function<void(const kube::ObjectKey& task)> changed)
+AgentWatch::AgentWatch(http::Calls& calls, std::function<void(const kube::ObjectKey& task)> changed)
     : calls_(calls), changed_(std::move(changed)), shared_(std::make_shared<Shared>()) {
   const MutexLock lock(shared_->mu);
   shared_->watch = this;
@@ -138,7 +138,7 @@ void AgentWatch::Ask(const std::string& pod_uid) {
   const auto found = agents_.find(pod_uid);
   if (found == agents_.end() || found->second.rests) return;
   Agent& agent = found->second;
-  HttpCall call{
+  http::Call call{
       .url = agent.place.Url(agent.status && agent.failures == 0
                                  ? StrCat("/status?after=", agent.status->version, "&wait=", kPollSeconds)
                                  : "/status"),
@@ -149,14 +149,14 @@ void AgentWatch::Ask(const std::string& pod_uid) {
     call.delay =
         std::min(kFirstDelay * (1 << std::min(agent.failures - 1, 10)), starting ? kMostAtFirst : kMostDelay);
   agent.call =
-      calls_.Begin(std::move(call), [shared = shared_, pod_uid](const absl::StatusOr<HttpAnswer>& answer) {
+      calls_.Begin(std::move(call), [shared = shared_, pod_uid](const absl::StatusOr<http::Answer>& answer) {
         if (absl::IsCancelled(answer.status())) return;
         const MutexLock alive(shared->mu);
         if (shared->watch != nullptr) shared->watch->OnAnswer(pod_uid, answer);
       });
 }
 
-void AgentWatch::OnAnswer(const std::string& pod_uid, const absl::StatusOr<HttpAnswer>& answer) {
+void AgentWatch::OnAnswer(const std::string& pod_uid, const absl::StatusOr<http::Answer>& answer) {
   std::optional<kube::ObjectKey> task;
   {
     const MutexLock lock(mu_);
@@ -166,7 +166,7 @@ void AgentWatch::OnAnswer(const std::string& pod_uid, const absl::StatusOr<HttpA
     const absl::StatusOr<AgentStatus> status =
         !answer.ok()          ? answer.status()
         : answer->code == 200 ? ParseAgentStatus(answer->body)
-                              : absl::StatusOr<AgentStatus>(absl::UnavailableError(ErrorOf(*answer)));
+                              : absl::StatusOr<AgentStatus>(absl::UnavailableError(http::ErrorOf(*answer)));
     if (!status.ok())
       log::Debug("an agent does not answer", {{"task", agent.place.task.name}, {"error", status.status()}});
     if (status.ok()) {

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "http/calls.h"
 #include "kube/resource.h"
-#include "launch/http_calls.h"
 #include "launch/plan.h"
 
 namespace trainyard::launch {
@@ -40,7 +40,7 @@ class AgentWatch {
  public:
   // `changed` is told of a task when one of its agents has something to say; on the thread of the calls. The
   // calls outlive it.
-  AgentWatch(HttpCalls& calls, std::function<void(const kube::ObjectKey& task)> changed);
+  AgentWatch(http::Calls& calls, std::function<void(const kube::ObjectKey& task)> changed);
   ~AgentWatch();
 
   // Begins to listen to it; nothing, if that has begun.
@@ -59,7 +59,7 @@ class AgentWatch {
   struct Agent {
     AgentPlace place;
     std::optional<AgentStatus> status;
-    HttpCalls::Id call = 0;
+    http::Calls::Id call = 0;
     int failures = 0;  // in a row
     absl::Time since;  // when it was asked first
     bool rests = false;
@@ -69,9 +69,9 @@ class AgentWatch {
 
   static bool Learn(Agent& agent, const AgentStatus& status);
   void Ask(const std::string& pod_uid);
-  void OnAnswer(const std::string& pod_uid, const absl::StatusOr<HttpAnswer>& answer);
+  void OnAnswer(const std::string& pod_uid, const absl::StatusOr<http::Answer>& answer);
 
-  HttpCalls& calls_;
+  http::Calls& calls_;
   const std::function<void(const kube::ObjectKey& task)> changed_;
   std::shared_ptr<Shared> shared_;
   mutable Mutex mu_;

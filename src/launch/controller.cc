@@ -116,7 +116,7 @@ absl::StatusOr<StoredTask> ParseStoredTask(std::string json) {
   return task;
 }
 
-Controller::Controller(kube::Api& api, HttpCalls& calls, ControllerOptions options)
+Controller::Controller(kube::Api& api, http::Calls& calls, ControllerOptions options)
     : api_(api),
       calls_(calls),
       options_(std::move(options)),
@@ -421,7 +421,7 @@ absl::Status Controller::Act(const StoredTask& task, const std::vector<Action>& 
 }
 
 void Controller::CallAgents(const StoredTask& task, const std::vector<Action>& actions) {
-  std::vector<HttpCall> calls;
+  std::vector<http::Call> calls;
   std::vector<std::string> uids;
   const std::string token = TokenOf(task);
   const std::int64_t grace = absl::ToInt64Milliseconds(task.spec.grace);
@@ -456,13 +456,13 @@ void Controller::CallAgents(const StoredTask& task, const std::vector<Action>& a
     }
   }
   if (calls.empty()) return;
-  const std::vector<absl::StatusOr<HttpAnswer>> answers = calls_.DoAll(std::move(calls));
+  const std::vector<absl::StatusOr<http::Answer>> answers = calls_.DoAll(std::move(calls));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i].ok()) continue;  // the long poll finds out what is the matter
     if (const auto status = ParseAgentStatus(answers[i]->body); status.ok()) {
       if (agents_.Take(uids[i], *status)) queue_.Add(task.meta.Key());
     } else {
-      log::Warn("an agent refuses", {{"task", task.spec.name}, {"because", ErrorOf(*answers[i])}});
+      log::Warn("an agent refuses", {{"task", task.spec.name}, {"because", http::ErrorOf(*answers[i])}});
     }
   }
 }

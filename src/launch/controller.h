@@ -49,7 +49,7 @@ struct ControllerOptions {
 class Controller {
  public:
   // The API outlives it.
-  Controller(kube::Api& api, HttpCalls& calls, ControllerOptions options);
+  Controller(kube::Api& api, http::Calls& calls, ControllerOptions options);
   ~Controller();
 
   // FailedPrecondition: the cluster has no AITrainingJobs, and how it gets them.
@@ -92,7 +92,7 @@ class Controller {
   void Changed(const kube::ObjectKey& key);
 
   kube::Api& api_;
-  HttpCalls& calls_;
+  http::Calls& calls_;
   const ControllerOptions options_;
   kube::WorkQueue queue_;
   kube::EventRecorder events_;

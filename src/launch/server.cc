@@ -6,12 +6,12 @@
 
 #include "base/access.h"
 #include "base/clock.h"
-#include "base/http_service.h"
 #include "base/mutex.h"
 #include "base/rfc3339.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "embedded/openapi.h"
+#include "http/service.h"
 #include "kube/error.h"
 #include "launch/task_logs.h"
 
@@ -29,22 +29,26 @@ int CodeOf(const absl::Status& status) {
   return 503;
 }
 
-HttpReply Refusal(const absl::Status& status) {
+http::Response Refusal(const absl::Status& status) {
   return {.code = CodeOf(status), .body = PrintJson(Object{{"error", Message(status)}})};
 }
 
-HttpReply Json(int code, const Document& document) { return {.code = code, .body = PrintJson(document)}; }
-
-HttpReply NotAllowed(const std::string& allow) {
-  return {.code = 405, .body = PrintJson(Object{{"error", StrCat("use ", allow)}}), .allow = allow};
+http::Response Json(int code, const Document& document) {
+  return {.code = code, .body = PrintJson(document)};
 }
 
-std::string Argument(const HttpRequest& request, const std::string& name) {
+http::Response NotAllowed(const std::string& allow) {
+  return {.code = 405,
+          .body = PrintJson(Object{{"error", StrCat("use ", allow)}}),
+          .headers = {{"Allow", allow}}};
+}
+
+std::string Argument(const http::ServiceRequest& request, const std::string& name) {
   const auto found = request.query.find(name);
   return found == request.query.end() ? "" : found->second;
 }
 
-bool IsSet(const HttpRequest& request, const std::string& name) {
+bool IsSet(const http::ServiceRequest& request, const std::string& name) {
   const std::string value = Argument(request, name);
   return !value.empty() && value != "0" && value != "false";
 }
@@ -74,16 +78,18 @@ class TaskServer final : public Server {
   absl::Status Open() {
     TY_ASSIGN_OR_RETURN(
         service_,
-        HttpService::Start(
-            {.address = options_.address, .judge = [this](const HttpRequest& head) { return Judge(head); }},
-            [this](const HttpRequest& request, HttpExchange& exchange) { Handle(request, exchange); }));
+        http::Service::Start({.address = options_.address,
+                              .judge = [this](const http::ServiceRequest& head) { return Judge(head); }},
+                             [this](const http::ServiceRequest& request, http::ServiceExchange& exchange) {
+                               Handle(request, exchange);
+                             }));
     return absl::OkStatus();
   }
   std::string address() const override { return service_->address(); }
 
  private:
-  void Handle(const HttpRequest& request, HttpExchange& exchange) {
-    if (request.path == "/healthz") return exchange.Send({.body = "ok\n", .content_type = "text/plain"});
+  void Handle(const http::ServiceRequest& request, http::ServiceExchange& exchange) {
+    if (request.path == "/healthz") return exchange.Send({.content_type = "text/plain", .body = "ok\n"});
     if (request.path == "/openapi.json")
       return exchange.Send({.body = std::string(embedded::openapi().front().bytes)});
     const std::vector<std::string_view> parts = Split(std::string_view(request.path).substr(1), '/');
@@ -95,34 +101,37 @@ class TaskServer final : public Server {
     OnTask(request, std::string(parts[1]), parts.size() == 3 ? parts[2] : "", exchange);
   }
 
-  HttpVerdict Judge(const HttpRequest& head) {
+  http::ServiceVerdict Judge(const http::ServiceRequest& head) {
     if (head.path == "/healthz" || head.path == "/openapi.json") return {};
     const absl::Status allowed = Check(head);
     if (allowed.ok()) return {.trusted = true};
-    if (!options_.token.empty()) wrong_tokens_.Note(head.authorization);
+    if (!options_.token.empty()) wrong_tokens_.Note(head.Header("Authorization"));
     return {.refusal = Refusal(allowed)};
   }
 
-  absl::Status Check(const HttpRequest& request) const {
-    if (!options_.token.empty() && !IsToken(request.authorization, options_.token))
-      return absl::UnauthenticatedError(StrCat(request.authorization.empty() ? "no token" : "wrong token",
+  absl::Status Check(const http::ServiceRequest& request) const {
+    const std::string_view sent = request.Header("Authorization");
+    if (!options_.token.empty() && !IsToken(sent, options_.token))
+      return absl::UnauthenticatedError(StrCat(sent.empty() ? "no token" : "wrong token",
                                                ": send the launcher's token: Authorization: Bearer TOKEN"));
     // A page can make a browser ask anything, under any name that leads here.
-    if (options_.token.empty() && (request.from_page || !IsLoopback(request.host)))
+    if (options_.token.empty() && (request.from_page || !IsLoopback(request.Header("Host"))))
       return absl::UnauthenticatedError(
           "web pages may not use a launcher without a token, nor may it be called by another name than "
           "localhost or 127.0.0.1");
     return absl::OkStatus();
   }
 
-  HttpReply Create(const absl::StatusOr<TaskSpec>& spec) {
+  http::Response Create(const absl::StatusOr<TaskSpec>& spec) {
     if (!spec.ok()) return Refusal(spec.status());
     if (const absl::Status made = controller_.Create(*spec); !made.ok()) return Refusal(made);
     return Json(201, Object{{"name", spec->name}, {"phase", "Pending"}});
   }
-  HttpReply CreateByQuery(const HttpRequest& request) { return Create(ParseCreateQuery(request.query)); }
+  http::Response CreateByQuery(const http::ServiceRequest& request) {
+    return Create(ParseCreateQuery(request.query));
+  }
 
-  HttpReply OnTasks(const HttpRequest& request) {
+  http::Response OnTasks(const http::ServiceRequest& request) {
     if (request.method == "POST") return Create(ParseTaskSpec(request.body));
     if (request.method != "GET") return NotAllowed("GET, POST");
     Array list;
@@ -138,8 +147,8 @@ class TaskServer final : public Server {
                                       others.empty() ? "are none" : StrCat("are: ", others)));
   }
 
-  void OnTask(const HttpRequest& request, const std::string& name, std::string_view what,
-              HttpExchange& exchange) {
+  void OnTask(const http::ServiceRequest& request, const std::string& name, std::string_view what,
+              http::ServiceExchange& exchange) {
     const std::shared_ptr<const StoredTask> task = controller_.Find(name);
     if (task == nullptr) return exchange.Send(Refusal(NoSuch(name)));
     const bool get = request.method == "GET";
@@ -155,13 +164,13 @@ class TaskServer final : public Server {
     exchange.Send(Refusal(absl::NotFoundError("a task has no such part: there are cancel, events and logs")));
   }
 
-  static HttpReply Done(const absl::Status& status) {
+  static http::Response Done(const absl::Status& status) {
     return status.ok() ? Json(202, Object()) : Refusal(status);
   }
 
   // Each change of the task as a server-sent event, until it is over.
-  void OnEvents(const HttpRequest&, const std::string& name, HttpExchange& exchange) {
-    Stream(exchange, "text/event-stream", [this, name](HttpStream& stream) {
+  void OnEvents(const http::ServiceRequest&, const std::string& name, http::ServiceExchange& exchange) {
+    Stream(exchange, "text/event-stream", [this, name](http::ServiceStream& stream) {
       std::string told;
       std::uint64_t seen = 0;
       SteadyTime last = Clock::System().Steady();
@@ -184,7 +193,7 @@ class TaskServer final : public Server {
     });
   }
 
-  void OnLogs(const HttpRequest& request, const std::string& name, HttpExchange& exchange) {
+  void OnLogs(const http::ServiceRequest& request, const std::string& name, http::ServiceExchange& exchange) {
     LogQuery query{.task = name, .follow = IsSet(request, "follow")};
     if (const std::string member = Argument(request, "member"); !member.empty()) {
       query.member = ParseMember(member);
@@ -199,11 +208,12 @@ class TaskServer final : public Server {
         return exchange.Send(Refusal(absl::InvalidArgumentError("tail must be a number of lines")));
     }
     Stream(exchange, "text/plain; charset=utf-8",
-           [this, query](HttpStream& stream) { WriteLogs(controller_, query, stream); });
+           [this, query](http::ServiceStream& stream) { WriteLogs(controller_, query, stream); });
   }
 
   // In a thread of its own, which ends when the stream does.
-  void Stream(HttpExchange& exchange, std::string type, const std::function<void(HttpStream&)>& write) {
+  void Stream(http::ServiceExchange& exchange, std::string type,
+              const std::function<void(http::ServiceStream&)>& write) {
     const MutexLock lock(mu_);
     std::erase_if(streams_, [](const std::future<void>& one) {
       return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -221,7 +231,7 @@ class TaskServer final : public Server {
   WrongTokens wrong_tokens_{"the launcher"};
   Mutex mu_;
   std::list<std::future<void>> streams_ TY_GUARDED_BY(mu_);
-  std::unique_ptr<HttpService> service_;
+  std::unique_ptr<http::Service> service_;
 };
 
 }  // namespace

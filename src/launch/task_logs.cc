@@ -20,7 +20,7 @@ constexpr std::size_t kMostReaders = 500;  // each is a thread
 
 class Merger {
  public:
-  Merger(Controller& controller, const LogQuery& query, HttpStream& stream)
+  Merger(Controller& controller, const LogQuery& query, http::ServiceStream& stream)
       : controller_(controller), query_(query), stream_(stream) {}
 
   void Run() {
@@ -103,7 +103,7 @@ class Merger {
 
   Controller& controller_;
   const LogQuery& query_;
-  HttpStream& stream_;
+  http::ServiceStream& stream_;
   std::set<std::string> begun_;
   std::list<std::thread> readers_;
   Mutex mu_;
@@ -111,7 +111,7 @@ class Merger {
 
 }  // namespace
 
-void WriteLogs(Controller& controller, const LogQuery& query, HttpStream& stream) {
+void WriteLogs(Controller& controller, const LogQuery& query, http::ServiceStream& stream) {
   Merger(controller, query, stream).Run();
 }
 

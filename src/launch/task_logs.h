@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/http_service.h"
+#include "http/service.h"
 #include "launch/controller.h"
 
 namespace trainyard::launch {
@@ -18,6 +18,6 @@ struct LogQuery {
 };
 
 // Writes until all is told or nobody takes it; blocks.
-void WriteLogs(Controller& controller, const LogQuery& query, HttpStream& stream);
+void WriteLogs(Controller& controller, const LogQuery& query, http::ServiceStream& stream);
 
 }  // namespace trainyard::launch

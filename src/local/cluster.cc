@@ -7,6 +7,7 @@
 
 #include "apiserver/backend_proxy.h"
 #include "apiserver/direct_transport.h"
+#include "apiserver/errors.h"
 #include "apiserver/proxy_target.h"
 #include "apiserver/server.h"
 #include "base/document.h"
@@ -107,21 +108,24 @@ class ClusterInProcess final : public Cluster {
   absl::Status Listen(const Access& access) {
     const auto tokens = [token = access.token](std::string_view given) -> std::optional<http::Identity> {
       if (auto account = http::FindServiceAccount(token, given)) return account;
-      if (!http::SameSecret(given, token)) return std::nullopt;
+      if (!SameSecret(given, token)) return std::nullopt;
       return http::Identity{.user = "trainyard-admin", .groups = {"system:masters", "system:authenticated"}};
     };
     const auto handle = [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
       server_->Handle(std::move(request), std::move(responder));
     };
-    http::ServerOptions options{.port = options_.port != 0 ? options_.port : LastPort(options_.home),
+    const auto judge = http::JudgeByToken(tokens, "the API server", apiserver::PrintRefusal);
+    const std::uint16_t port = options_.port != 0 ? options_.port : LastPort(options_.home);
+    http::ServerOptions options{.listen = {.host = "127.0.0.1", .port = port},
                                 .certificate_pem = access.server.certificate_pem,
                                 .key_pem = access.server.key_pem,
                                 .client_ca_pem = access.authority_pem,
-                                .relayed = apiserver::IsProxyTarget};
-    auto http = http::Server::Start(options, tokens, handle);
-    if (!http.ok() && options_.port == 0 && options.port != 0) {  // somebody else has the last one now
-      options.port = 0;
-      http = http::Server::Start(options, tokens, handle);
+                                .relayed = apiserver::IsProxyTarget,
+                                .print_error = apiserver::PrintRefusal};
+    auto http = http::Server::Start(options, judge, handle);
+    if (!http.ok() && options_.port == 0 && port != 0) {  // somebody else has the last one now
+      options.listen.port = 0;
+      http = http::Server::Start(options, judge, handle);
     }
     TY_RETURN_IF_ERROR(http);
     http_ = *std::move(http);

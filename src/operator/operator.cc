@@ -7,11 +7,11 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "http/service.h"
 #include "kube/leader_election.h"
 #include "operator/gatekeeper.h"
 #include "operator/kinds.h"
 #include "operator/metrics.h"
-#include "operator/status_server.h"
 
 namespace trainyard::ops {
 namespace {
@@ -132,26 +132,26 @@ class RunningOperator final : public Operator {
 
   absl::Status OpenServers() {
     if (!options_.metrics_address.empty()) {
-      TY_ASSIGN_OR_RETURN(
-          metrics_server_,
-          StatusServer::Start(options_.metrics_address, {{"/metrics", [this] {
-                                                            return StatusPage{
-                                                                .body = metrics_.Print(),
-                                                                .content_type = std::string(kMetricsType)};
-                                                          }}}));
+      TY_ASSIGN_OR_RETURN(metrics_server_, http::ServePages(options_.metrics_address,
+                                                            {{"/metrics", [this] {
+                                                                return http::Response{
+                                                                    .content_type = std::string(kMetricsType),
+                                                                    .body = metrics_.Print()};
+                                                              }}}));
     }
     if (options_.health_address.empty()) return absl::OkStatus();
-    TY_ASSIGN_OR_RETURN(
-        health_server_,
-        StatusServer::Start(options_.health_address, {{"/healthz", [] { return StatusPage{.body = "ok\n"}; }},
-                                                      {"/readyz", [this] { return Readiness(); }}}));
+    TY_ASSIGN_OR_RETURN(health_server_, http::ServePages(options_.health_address,
+                                                         {{"/healthz", [] { return Probe(200, "ok"); }},
+                                                          {"/readyz", [this] { return Readiness(); }}}));
     return absl::OkStatus();
   }
 
-  StatusPage Readiness() {
+  static http::Response Probe(int code, std::string_view text) {
+    return {.code = code, .content_type = "text/plain; charset=utf-8", .body = StrCat(text, "\n")};
+  }
+  http::Response Readiness() {
     const absl::Status synced = WaitForSync(absl::ZeroDuration());
-    if (synced.ok()) return {.body = "ok\n"};
-    return {.code = 503, .body = StrCat(Message(synced), "\n")};
+    return synced.ok() ? Probe(200, "ok") : Probe(503, Message(synced));
   }
 
   const OperatorOptions options_;
@@ -169,8 +169,8 @@ class RunningOperator final : public Operator {
   Clock& clock_;
   std::atomic<bool> working_ = false;
   std::unique_ptr<kube::LeaderElector> elector_;
-  std::unique_ptr<StatusServer> metrics_server_;
-  std::unique_ptr<StatusServer> health_server_;
+  std::unique_ptr<http::Server> metrics_server_;
+  std::unique_ptr<http::Server> health_server_;
 };
 
 }  // namespace

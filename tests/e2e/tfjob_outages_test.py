@@ -4,6 +4,7 @@ usage: tfjob_outages_test.py TRAINYARD [unittest arguments]
 """
 
 import os
+import socket
 
 import cases
 from cases import eventually
@@ -47,10 +48,17 @@ class CutOff(OperatorCase):
         eventually(lambda: operator.ask("/readyz")[0] == 503, "it to be not ready")
         self.assertEqual(operator.ask("/healthz")[0], 200)
         eventually(lambda: "trainyard: waiting: " in operator.output(), "it to say what it waits for")
+        self.assertRegex(operator.output(), "waiting: tfjobs could not be listed yet: cannot connect to .*Connection refused")
         self.cluster.start()
         operator.await_ready()
         self.submit(tfjob("waited-for", {"Worker": role("exit 0", policy="Never")}))
         self.await_state("waited-for", "Succeeded")
+
+    def test_at_an_address_that_swallows_connections_they_live_and_say_why(self):
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+            operator = self.operator("--master", "http://127.0.0.1:%d" % full.getsockname()[1])
+            eventually(lambda: "could not be listed yet: cannot connect to" in operator.output(), "it to say why")
+            self.assertIsNone(operator.process.poll())
 
     def test_by_a_cluster_that_does_not_know_the_kind_they_wait_for_it(self):
         self.kubectl("delete", "tfjobs", "--all")

@@ -40,10 +40,12 @@ class Session {
     host_.options.max_header_bytes = 2048;
     host_.options.max_stream_backlog_bytes = 256;
     host_.options.relayed = [](std::string_view target) { return target.starts_with("/r"); };
-    host_.tokens = [](std::string_view token) -> std::optional<Identity> {
-      if (token != "t") return std::nullopt;
-      return Identity{.user = "u"};
-    };
+    host_.judge = JudgeByToken(
+        [](std::string_view token) -> std::optional<Identity> {
+          if (token != "t") return std::nullopt;
+          return Identity{.user = "u"};
+        },
+        "the server");
     host_.handler = [this](ServerRequest request, std::unique_ptr<Responder> responder) {
       TY_CHECK(request.request.target.starts_with('/'), "a target begins with a slash");
       TY_CHECK(request.request.body.size() <= 4096, "a body is bounded");

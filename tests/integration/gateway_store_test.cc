@@ -80,18 +80,20 @@ class ApiServer {
 
  private:
   void Listen(std::uint16_t port) {
-    http_ = Must(http::Server::Start(
-        {.port = port,
-         .certificate_pem = certificate_.certificate_pem,
-         .key_pem = certificate_.key_pem,
-         .relayed = apiserver::IsProxyTarget},
-        [](std::string_view token) -> std::optional<http::Identity> {
-          if (!http::SameSecret(token, kToken)) return std::nullopt;
-          return http::Identity{.user = "admin", .groups = {}};
-        },
-        [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
-          server_->Handle(std::move(request), std::move(responder));
-        }));
+    http_ = Must(
+        http::Server::Start({.listen = {.host = "127.0.0.1", .port = port},
+                             .certificate_pem = certificate_.certificate_pem,
+                             .key_pem = certificate_.key_pem,
+                             .relayed = apiserver::IsProxyTarget},
+                            http::JudgeByToken(
+                                [](std::string_view token) -> std::optional<http::Identity> {
+                                  if (!SameSecret(token, kToken)) return std::nullopt;
+                                  return http::Identity{.user = "admin", .groups = {}};
+                                },
+                                "the API server"),
+                            [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
+                              server_->Handle(std::move(request), std::move(responder));
+                            }));
   }
 
   const http::KeyPair authority_ = Must(http::MakeAuthority("test", absl::Now()));

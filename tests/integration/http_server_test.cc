@@ -83,15 +83,16 @@ class HttpServerTest : public testing::Test {
 
   void Start() {
     server_.reset();
-    auto server = Server::Start(
-        options_,
-        [](std::string_view token) -> std::optional<Identity> {
-          if (!SameSecret(token, "good")) return std::nullopt;
-          return Identity{.user = "alice"};
-        },
-        [this](ServerRequest request, std::unique_ptr<Responder> responder) {
-          Handle(std::move(request), std::move(responder));
-        });
+    auto server = Server::Start(options_,
+                                JudgeByToken(
+                                    [](std::string_view token) -> std::optional<Identity> {
+                                      if (!SameSecret(token, "good")) return std::nullopt;
+                                      return Identity{.user = "alice"};
+                                    },
+                                    "the server"),
+                                [this](ServerRequest request, std::unique_ptr<Responder> responder) {
+                                  Handle(std::move(request), std::move(responder));
+                                });
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -157,7 +158,7 @@ TEST_F(HttpServerTest, ServesCurl) {
             "GET /a by alice body 0lateGET /b by alice body 0|exited 0");
   EXPECT_THAT(Curl({"-I", Url("/get")}), AllOf(HasSubstr("Content-Length: 25"), HasSubstr("exited 0")));
   EXPECT_THAT(Curl({"-i", Url("/get")}, "bad"),
-              AllOf(HasSubstr("401 Unauthorized"), HasSubstr(R"("code":401)")));
+              AllOf(HasSubstr("401 Unauthorized"), HasSubstr(R"({"error":"Unauthorized)")));
   EXPECT_THAT(Curl({Url("/large")}), AllOf(testing::SizeIs(5'000'009), EndsWith("x|exited 0")));
 }
 
@@ -445,11 +446,11 @@ TEST_F(HttpServerTest, GoesOnWhenDescriptorsHaveRunOut) {
 }
 
 TEST_F(HttpServerTest, SaysThatThePortIsTaken) {
-  options_.port = server_->port();
+  options_.listen.port = server_->port();
   const auto second = Server::Start(options_, nullptr, nullptr);
   EXPECT_TRUE(absl::IsUnavailable(second.status()));
   EXPECT_THAT(Message(second.status()), HasSubstr("another process has the port"));
-  options_.address = "localhost";
+  options_.listen.host = "localhost";
   EXPECT_TRUE(absl::IsInvalidArgument(Server::Start(options_, nullptr, nullptr).status()));
 }
 

@@ -1,19 +1,20 @@
 #include "kv/gateway/gateway.h"
 
-#include <poll.h>
-
+#include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/clock.h"
 #include "base/access.h"
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/http_loop.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "http/server.h"
 #include "kv/etcd/etcd_server_calls.h"
+#include "kv/etcd/etcd_server_codec.h"
 #include "kv/etcd/etcd_server_workers.h"
 #include "kv/gateway/gateway_exchange.h"
 
@@ -23,152 +24,210 @@ namespace {
 constexpr std::size_t kMaxConnections = 1000;
 constexpr std::size_t kMaxStrangers = 256;
 constexpr std::size_t kMaxGatewayBytes = std::size_t{256} << 20;
+// The largest request in base64, and room for what is around it.
+constexpr std::size_t kMaxBody = 2 * kMaxRequestBytes + (std::size_t{1} << 20);
 constexpr absl::Duration kEndGrace = absl::Milliseconds(200);  // for the last lines of watches
 
-class MicroGateway final : public Gateway {
+absl::Status TooManyRequests() { return absl::ResourceExhaustedError("etcdserver: too many requests"); }
+
+// What the HTTP server refuses by itself, in etcd's words.
+http::Response PrintGatewayRefusal(int code, std::string_view message) {
+  const absl::Status status = code == 413   ? TooLargeWireError()
+                              : code == 429 ? TooManyRequests()
+                              : code >= 500 ? absl::InternalError(std::string(message))
+                                            : absl::InvalidArgumentError(std::string(message));
+  http::Response response = ToHttpResponse(GatewayAnswer::Error(status));
+  if (code != 413) response.code = code;
+  return response;
+}
+
+std::string_view PathOf(std::string_view target) { return target.substr(0, target.find('?')); }
+
+class ServedGateway final : public Gateway {
  public:
-  MicroGateway(Store& store, GatewayOptions options)
+  ServedGateway(Store& store, GatewayOptions options)
       : options_(std::move(options)),
-        budget_(kMaxConnections, kMaxGatewayBytes),
+        budget_(std::make_shared<Budget>(kMaxConnections, kMaxGatewayBytes)),
         workers_(options_.threads),
         calls_(store, workers_) {}
-  ~MicroGateway() override;
+  ~ServedGateway() override;
 
   absl::Status Open(ListenAddress address);
-  std::string address() const override { return address_.Text(); }
+  std::string address() const override { return server_->address(); }
   std::size_t streams() const override;
 
  private:
-  static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* path, const char* method,
-                              const char* version, const char* body, size_t* body_size, void** state);
-  static void OnCompleted(void* self, MHD_Connection* connection, void** state,
-                          MHD_RequestTerminationCode code);
-  void Begin(MHD_Connection* connection, const char* path, const char* method, void** state);
-  void Tick();
-  std::vector<std::shared_ptr<Exchange>> All() const;
-  void AwaitExchanges();
+  http::Verdict JudgeHead(const http::RequestHead& head);
+  std::optional<GatewayAnswer> Refusal(const http::RequestHead& head, const GatewayRoute* route);
+  bool HasToken(const http::RequestHead& head) const;
+  void Handle(http::ServerRequest request, std::unique_ptr<http::Responder> responder);
+  void Send(GatewayAnswer answer, std::size_t held, http::Responder& responder);
+  void Forget(GatewayStream* ended, std::size_t held);
+  bool IsAnswering() const;
+  std::vector<std::shared_ptr<GatewayStream>> All() const;
 
   const GatewayOptions options_;
-  ListenAddress address_;
   WrongTokens wrong_tokens_{"the store's gateway"};
-  Budget budget_;
+  const std::shared_ptr<Budget> budget_;  // answers that are being sent share it
   Workers workers_;
   EtcdCalls calls_;
   mutable Mutex mu_;
-  CondVar completed_;
-  absl::flat_hash_map<Exchange*, std::shared_ptr<Exchange>> exchanges_ TY_GUARDED_BY(mu_);
+  absl::flat_hash_map<GatewayStream*, std::shared_ptr<GatewayStream>> streams_ TY_GUARDED_BY(mu_);
+  int answering_ TY_GUARDED_BY(mu_) = 0;  // requests that a worker has
   bool stopping_ TY_GUARDED_BY(mu_) = false;
-  HttpLoop loop_;
+  std::unique_ptr<http::Server> server_;
   std::unique_ptr<Ticker> ticker_;
 };
 
-absl::Status MicroGateway::Open(ListenAddress address) {
-  address_ = std::move(address);
-  TY_ASSIGN_OR_RETURN(Fd socket, Listen(address_));
-  TY_ASSIGN_OR_RETURN(address_.port, PortOf(socket));
-  TY_RETURN_IF_ERROR(
-      loop_.Start(std::move(socket), {.limits = {.most = kMaxConnections, .most_strangers = kMaxStrangers},
-                                      .request_timeout = options_.timeout,
-                                      .write_timeout = options_.timeout,
-                                      .on_request = &OnRequest,
-                                      .on_completed = &OnCompleted,
-                                      .self = this}));
-  ticker_ = std::make_unique<Ticker>(options_.patience, [this] { Tick(); });
+absl::Status ServedGateway::Open(ListenAddress address) {
+  TY_ASSIGN_OR_RETURN(server_,
+                      http::Server::Start(
+                          {.listen = std::move(address),
+                           .max_body_bytes = kMaxBody,
+                           .max_bodies_bytes = kMaxGatewayBytes,
+                           .max_stream_backlog_bytes = SIZE_MAX,  // the budget bounds it
+                           .max_connections = kMaxConnections,
+                           .max_strangers = kMaxStrangers,
+                           .head_timeout = options_.timeout,
+                           .body_timeout = options_.timeout,
+                           .idle_timeout = options_.timeout,
+                           .write_timeout = options_.timeout,
+                           .all_headers = true,
+                           .print_error = PrintGatewayRefusal},
+                          [this](const http::RequestHead& head, const std::optional<http::Identity>&) {
+                            return JudgeHead(head);
+                          },
+                          [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
+                            Handle(std::move(request), std::move(responder));
+                          }));
+  ticker_ = std::make_unique<Ticker>(options_.patience, [this] {
+    for (const auto& stream : All()) stream->Tick();
+  });
   return absl::OkStatus();
 }
 
-MicroGateway::~MicroGateway() {
+ServedGateway::~ServedGateway() {
   ticker_ = nullptr;
   {
-    MutexLock lock(mu_);
+    const MutexLock lock(mu_);
     stopping_ = true;
   }
-  for (const auto& exchange : All()) exchange->Stop();
-  AwaitExchanges();
-  loop_.Stop();
+  const std::vector<std::shared_ptr<GatewayStream>> streams = All();
+  for (const auto& stream : streams) stream->Stop();
+  // An answer is waited for as long as the store takes, and the last line of a watch is worth a moment.
+  const SteadyTime deadline = Clock::System().Steady() + kEndGrace;
+  while (IsAnswering() ||
+         (std::ranges::any_of(streams, &GatewayStream::HasBacklog) && Clock::System().Steady() < deadline)) {
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  server_.reset();  // streams hear of it
   workers_.Stop();  // while there is all that they use
 }
 
-// MHD must not be stopped while a connection is suspended; and the last line of a watch is worth a moment.
-void MicroGateway::AwaitExchanges() {
-  const SteadyTime deadline = Clock::System().Steady() + kEndGrace;
-  while (true) {
-    bool suspended = false;
-    for (const auto& exchange : All()) suspended = suspended || exchange->IsSuspended();
-    MutexLock lock(mu_);
-    const SteadyTime now = Clock::System().Steady();
-    if (exchanges_.empty() || (!suspended && now >= deadline)) return;
-    completed_.WaitUntil(mu_, now + absl::Milliseconds(5));
-  }
-}
-
-std::vector<std::shared_ptr<Exchange>> MicroGateway::All() const {
-  MutexLock lock(mu_);
-  std::vector<std::shared_ptr<Exchange>> all;
-  all.reserve(exchanges_.size());
-  for (const auto& [key, exchange] : exchanges_) all.push_back(exchange);
+std::vector<std::shared_ptr<GatewayStream>> ServedGateway::All() const {
+  const MutexLock lock(mu_);
+  std::vector<std::shared_ptr<GatewayStream>> all;
+  all.reserve(streams_.size());
+  for (const auto& [key, stream] : streams_) all.push_back(stream);
   return all;
 }
 
-std::size_t MicroGateway::streams() const {
-  std::size_t count = 0;
-  for (const auto& exchange : All()) count += exchange->StreamSocket() >= 0 ? 1 : 0;
-  return count;
+std::size_t ServedGateway::streams() const {
+  return static_cast<std::size_t>(std::ranges::count_if(All(), &GatewayStream::IsOpen));
 }
 
-void MicroGateway::Begin(MHD_Connection* connection, const char* path, const char* method, void** state) {
-  auto exchange = std::make_shared<Exchange>(
-      Exchange::Host{calls_, workers_, budget_, loop_, options_.token, wrong_tokens_}, connection);
-  *state = exchange.get();
-  bool stopping = false;
-  {
-    MutexLock lock(mu_);
-    exchanges_.emplace(exchange.get(), exchange);
-    stopping = stopping_;
+bool ServedGateway::IsAnswering() const {
+  const MutexLock lock(mu_);
+  return answering_ > 0;
+}
+
+// ---- of the server's thread
+
+bool ServedGateway::HasToken(const http::RequestHead& head) const {
+  const bool own = IsToken(head.Header("token"), options_.token);
+  return IsToken(head.authorization, options_.token) || own;
+}
+
+std::optional<GatewayAnswer> ServedGateway::Refusal(const http::RequestHead& head,
+                                                    const GatewayRoute* route) {
+  if (route == nullptr) {
+    return GatewayAnswer::Text(404, head.target.starts_with("/v3/") ? "Not Found\n" : "404 page not found\n");
   }
-  exchange->Begin(path, method, stopping);
-}
-
-MHD_Result MicroGateway::OnRequest(void* self, MHD_Connection* connection, const char* path,
-                                   const char* method, const char* /*version*/, const char* body,
-                                   size_t* body_size, void** state) {
-  if (*state != nullptr) return static_cast<Exchange*>(*state)->Take(body, body_size);
-  static_cast<MicroGateway*>(self)->Begin(connection, path, method, state);
-  return MHD_YES;
-}
-
-void MicroGateway::OnCompleted(void* self, MHD_Connection* /*connection*/, void** state,
-                               MHD_RequestTerminationCode /*code*/) {
-  if (*state == nullptr) return;
-  auto* const exchange = static_cast<Exchange*>(*state);
-  *state = nullptr;
-  exchange->Close();
-  auto& gateway = *static_cast<MicroGateway*>(self);
-  std::shared_ptr<Exchange> removed;  // goes after the lock
-  MutexLock lock(gateway.mu_);
-  const auto it = gateway.exchanges_.find(exchange);
-  removed = std::move(it->second);
-  gateway.exchanges_.erase(it);
-  gateway.completed_.SignalAll();
-}
-
-// MHD does not look at a connection that is suspended, as one of a silent watch is: so we do.
-void MicroGateway::Tick() {
-  std::vector<std::pair<std::shared_ptr<Exchange>, bool>> streams;
-  {
-    MutexLock lock(mu_);  // a socket is closed only after its exchange has gone from here
-    std::vector<pollfd> sockets;
-    for (const auto& [key, exchange] : exchanges_) {
-      const int socket = exchange->StreamSocket();
-      if (socket < 0) continue;
-      sockets.push_back({.fd = socket, .events = POLLRDHUP, .revents = 0});
-      streams.emplace_back(exchange, false);
-    }
-    if (::poll(sockets.data(), sockets.size(), 0) > 0) {
-      for (std::size_t i = 0; i < sockets.size(); ++i) streams[i].second = sockets[i].revents != 0;
-    }
+  const bool is_head = head.method == "HEAD" && route->method == "GET";
+  if (head.method != route->method && !is_head) return GatewayAnswer::Text(405, "Method Not Allowed\n");
+  if (route->needs_token && !options_.token.empty() && !HasToken(head)) {
+    wrong_tokens_.Note(StrCat(head.Header("token"), head.authorization));
+    return GatewayAnswer::Error(absl::UnauthenticatedError("etcdserver: invalid auth token"));
   }
-  for (const auto& [exchange, gone] : streams) exchange->Tick(gone);
+  if (options_.token.empty() && !head.Header("Origin").empty()) {
+    return GatewayAnswer::Error(
+        absl::PermissionDeniedError("web pages may not use a store that is served without a token"));
+  }
+  return std::nullopt;
+}
+
+http::Verdict ServedGateway::JudgeHead(const http::RequestHead& head) {
+  const GatewayRoute* const route = FindRoute(PathOf(head.target));
+  http::Verdict verdict;
+  if (auto refusal = Refusal(head, route)) {
+    verdict.refusal = ToHttpResponse(*std::move(refusal));
+  } else {
+    verdict.admitted = route->needs_token;
+  }
+  return verdict;
+}
+
+void ServedGateway::Handle(http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
+  const GatewayRoute& route = *FindRoute(PathOf(request.request.target));
+  const std::size_t held = request.request.body.size();
+  const MutexLock lock(mu_);
+  if (stopping_) return responder->Send(ToHttpResponse(GatewayAnswer::Error(ServerStopped())));
+  if (!budget_->Enter(held)) return responder->Send(ToHttpResponse(GatewayAnswer::Error(TooManyRequests())));
+  if (route.stream) {
+    const auto stream = std::make_shared<GatewayStream>(
+        GatewayStream::Host{calls_, workers_}, route, std::move(request.request.body), std::move(responder),
+        [this, held](GatewayStream* ended) { Forget(ended, held); });
+    streams_.emplace(stream.get(), stream);
+    return stream->Start();
+  }
+  ++answering_;
+  workers_.Post([this, &route, held, body = std::move(request.request.body),
+                 answered = std::shared_ptr<http::Responder>(std::move(responder))] {
+    route.answer(calls_, body, [this, held, answered](GatewayAnswer answer) {
+      Send(std::move(answer), held, *answered);
+      const MutexLock done(mu_);
+      --answering_;
+    });
+  });
+}
+
+// ---- of a worker
+
+// What it holds counts until it has been sent.
+void ServedGateway::Send(GatewayAnswer answer, std::size_t held, http::Responder& responder) {
+  budget_->Hold(answer.body.size());
+  held += answer.body.size();
+  http::Response head{.code = answer.code,
+                      .content_type = std::move(answer.content_type),
+                      .headers = {{"Content-Length", std::to_string(answer.body.size())}}};
+  std::shared_ptr<const std::string> body(new std::string(std::move(answer.body)),
+                                          [budget = budget_, held](const std::string* sent) {
+                                            delete sent;
+                                            budget->Leave(held);
+                                          });
+  const std::shared_ptr<http::BodyWriter> writer = responder.Stream(std::move(head));
+  writer->Write(std::move(body));
+  writer->Close();
+}
+
+void ServedGateway::Forget(GatewayStream* ended, std::size_t held) {
+  std::shared_ptr<GatewayStream> dropped;  // goes after the lock
+  const MutexLock lock(mu_);
+  const auto found = streams_.find(ended);
+  if (found == streams_.end()) return;
+  dropped = std::move(found->second);
+  streams_.erase(found);
+  budget_->Leave(held);
 }
 
 }  // namespace
@@ -176,7 +235,7 @@ void MicroGateway::Tick() {
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(Store& store, GatewayOptions options) {
   TY_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(options.address));
   if (!options.token.empty()) TY_RETURN_IF_ERROR(CheckToken(options.token));
-  auto gateway = std::make_unique<MicroGateway>(store, std::move(options));
+  auto gateway = std::make_unique<ServedGateway>(store, std::move(options));
   TY_RETURN_IF_ERROR(gateway->Open(std::move(address)));
   return gateway;
 }

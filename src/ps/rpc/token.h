@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "base/access.h"
-#include "base/same_secret.h"
 #include "grpcpp/server_context.h"
 
 namespace trainyard::ps {

@@ -2,6 +2,7 @@
 
 #include "apiserver/backend_proxy.h"
 #include "apiserver/direct_transport.h"
+#include "apiserver/errors.h"
 #include "apiserver/proxy_target.h"
 #include "apiserver/server.h"
 #include "base/check.h"
@@ -48,18 +49,21 @@ class Https final : public ApiUnderTest {
     const absl::Time now = Clock::System().Now();
     const http::KeyPair authority = Must(http::MakeAuthority("test", now));
     const http::KeyPair server = Must(http::MakeServerCertificate(authority, {"127.0.0.1"}, now));
-    http_ = Must(http::Server::Start(
-        {.certificate_pem = server.certificate_pem,
-         .key_pem = server.key_pem,
-         .client_ca_pem = authority.certificate_pem,
-         .relayed = apiserver::IsProxyTarget},
-        [](std::string_view token) -> std::optional<http::Identity> {
-          if (!http::SameSecret(token, kToken)) return std::nullopt;
-          return http::Identity{.user = "admin", .groups = {}};
-        },
-        [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
-          server_->Handle(std::move(request), std::move(responder));
-        }));
+    http_ = Must(
+        http::Server::Start({.certificate_pem = server.certificate_pem,
+                             .key_pem = server.key_pem,
+                             .client_ca_pem = authority.certificate_pem,
+                             .relayed = apiserver::IsProxyTarget,
+                             .print_error = apiserver::PrintRefusal},
+                            http::JudgeByToken(
+                                [](std::string_view token) -> std::optional<http::Identity> {
+                                  if (!SameSecret(token, kToken)) return std::nullopt;
+                                  return http::Identity{.user = "admin", .groups = {}};
+                                },
+                                "the API server", apiserver::PrintRefusal),
+                            [this](http::ServerRequest request, std::unique_ptr<http::Responder> responder) {
+                              server_->Handle(std::move(request), std::move(responder));
+                            }));
     kube::ClusterConfig config{.server = StrCat("https://127.0.0.1:", http_->port()),
                                .ca_pem = authority.certificate_pem};
     config.credentials = kube::NewFixedCredentials({.headers = {kube::BearerHeader(kToken)}});

@@ -1,4 +1,4 @@
-#include "base/connection_table.h"
+#include "http/connection_table.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -6,10 +6,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace trainyard {
+namespace trainyard::http {
 namespace {
 
-using testing::ElementsAre;
 using testing::Optional;
 
 SteadyTime Second(int n) { return SteadyTime::FromNanos(n * 1'000'000'000LL); }
@@ -56,24 +55,12 @@ TEST(ConnectionTable, ClosesTheLongestIdleOneForAFewStrangersAndStrangersForMany
 TEST(ConnectionTable, KnowsAClientAfterItsFirstRequest) {
   ConnectionTable table({.most = 3, .most_strangers = 1});
   table.Add(1, "a", Second(0));
-  table.Rest(1, Second(1));  // of a request that was refused
+  table.Update(1, Standing::kStranger, Second(1));  // of a request that was refused
   table.Add(2, "a", Second(2));
   EXPECT_THAT(table.Excess(), Optional(1));
   table.Update(1, Standing::kServed, Second(1));
-  table.Rest(1, Second(3));
+  table.Update(1, Standing::kIdle, Second(3));
   EXPECT_EQ(table.Excess(), std::nullopt);
-}
-
-TEST(ConnectionTable, FindsThoseThatWaitTooLongWhateverTheySend) {
-  ConnectionTable table({});
-  table.Add(1, "a", Second(0));
-  table.Add(2, "a", Second(1));
-  table.Add(3, "b", Second(2));
-  table.Update(1, Standing::kServed, Second(0));
-  EXPECT_THAT(table.WaitingSince(Second(1)), ElementsAre(2));
-  table.Remove(2);
-  table.Update(2, Standing::kIdle, Second(0));  // is gone
-  EXPECT_THAT(table.WaitingSince(Second(1)), ElementsAre());
 }
 
 TEST(PeerOf, IsTheMachineAndNotThePort) {
@@ -93,4 +80,4 @@ TEST(PeerOf, IsTheMachineAndNotThePort) {
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::http

@@ -1,8 +1,8 @@
-#include "kube/http.h"
+#include "http/message.h"
 
 #include <gtest/gtest.h>
 
-namespace trainyard::kube {
+namespace trainyard::http {
 namespace {
 
 TEST(Response, FindsAHeaderInAnyLetterCase) {
@@ -36,4 +36,4 @@ TEST(PercentDecoded, RefusesWhatIsCutOffOrNoNumber) {
 }
 
 }  // namespace
-}  // namespace trainyard::kube
+}  // namespace trainyard::http

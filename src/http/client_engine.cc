@@ -1,31 +1,25 @@
-#include "kube/curl_engine.h"
+#include "http/client_engine.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <mutex>
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 
-namespace trainyard::kube {
+namespace trainyard::http {
 namespace {
 
 constexpr std::size_t kSpareStreams = 4;
-
-void InitCurlOnce() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    TY_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, "libcurl does not initialise");
-  });
-}
 
 // A write to a connection that the server has closed is an error, not the end of the process.
 void BlockSigpipe() {
@@ -35,6 +29,7 @@ void BlockSigpipe() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
+// Of what fails for want of memory only.
 void Check(CURLMcode code) { TY_CHECK(code == CURLM_OK, curl_multi_strerror(code)); }
 
 // What epoll gives back: the descriptor, and which pool's it is.
@@ -46,13 +41,18 @@ int FdOf(const epoll_event& event) { return static_cast<int>(event.data.u64 & 0x
 bool IsStream(const epoll_event& event) { return event.data.u64 >> 32 != 0; }
 
 absl::Status Cancelled(const Endpoint& endpoint) {
-  return absl::CancelledError(StrCat("the exchange with ", endpoint.config.server, " was cancelled"));
+  return absl::CancelledError(StrCat("the exchange with ",
+                                     endpoint.remote.server.empty() ? "a server" : endpoint.remote.server,
+                                     " was cancelled"));
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<CurlEngine>> CurlEngine::Start(Endpoint endpoint) {
-  InitCurlOnce();
+absl::StatusOr<std::shared_ptr<ClientEngine>> ClientEngine::Start(Endpoint endpoint) {
+  static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (initialised != CURLE_OK) {
+    return absl::InternalError(StrCat("libcurl does not initialise: ", curl_easy_strerror(initialised)));
+  }
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return ErrnoStatus(errno, "epoll_create1");
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -61,34 +61,35 @@ absl::StatusOr<std::shared_ptr<CurlEngine>> CurlEngine::Start(Endpoint endpoint)
   event.events = EPOLLIN;
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0)
     return ErrnoStatus(errno, "epoll_ctl");
-  std::shared_ptr<CurlEngine> engine(new CurlEngine(std::move(endpoint), std::move(epoll), std::move(wake)));
+  std::shared_ptr<ClientEngine> engine(
+      new ClientEngine(std::move(endpoint), std::move(epoll), std::move(wake)));
   engine->thread_ = std::thread([raw = engine.get()] { raw->Run(); });
   return engine;
 }
 
-CurlEngine::CurlEngine(Endpoint endpoint, Fd epoll, Fd wake)
+ClientEngine::ClientEngine(Endpoint endpoint, Fd epoll, Fd wake)
     : endpoint_(std::move(endpoint)), epoll_(std::move(epoll)), wake_(std::move(wake)) {
   SetUp(exchanges_, false);
   SetUp(streams_, true);
 }
 
-void CurlEngine::SetUp(Pool& pool, bool stream) {
+void ClientEngine::SetUp(Pool& pool, bool stream) {
   pool.engine = this;
   pool.stream = stream;
   pool.multi.reset(curl_multi_init());
   CURLM* multi = pool.multi.get();
   TY_CHECK(multi != nullptr, "out of memory");
-  Check(curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &CurlEngine::OnSocket));
+  Check(curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &ClientEngine::OnSocket));
   Check(curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, &pool));
-  Check(curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &CurlEngine::OnTimer));
+  Check(curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &ClientEngine::OnTimer));
   Check(curl_multi_setopt(multi, CURLMOPT_TIMERDATA, &pool));
   Check(curl_multi_setopt(multi, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX)));
   Check(curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, static_cast<long>(endpoint_.options.max_in_flight)));
 }
 
-CurlEngine::~CurlEngine() { TY_CHECK(!thread_.joinable(), "an engine is stopped before it goes"); }
+ClientEngine::~ClientEngine() { TY_CHECK(!thread_.joinable(), "an engine is stopped before it goes"); }
 
-void CurlEngine::Stop() {
+void ClientEngine::Stop() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
@@ -100,7 +101,7 @@ void CurlEngine::Stop() {
 
 // ---- from any thread
 
-bool CurlEngine::Post(std::vector<Command> commands) {
+bool ClientEngine::Post(std::vector<Command> commands) {
   bool wake = false;
   {
     MutexLock lock(mu_);
@@ -113,7 +114,7 @@ bool CurlEngine::Post(std::vector<Command> commands) {
   return true;
 }
 
-void CurlEngine::Begin(const std::vector<std::shared_ptr<Exchange>>& exchanges) {
+void ClientEngine::Begin(const std::vector<std::shared_ptr<ClientExchange>>& exchanges) {
   std::vector<Command> commands;
   commands.reserve(exchanges.size());
   for (const auto& exchange : exchanges) commands.push_back({Command::Kind::kBegin, exchange});
@@ -121,13 +122,13 @@ void CurlEngine::Begin(const std::vector<std::shared_ptr<Exchange>>& exchanges) 
   for (const auto& exchange : exchanges) exchange->OnEnd(Cancelled(endpoint_));
 }
 
-void CurlEngine::Cancel(std::shared_ptr<Exchange> exchange) {
+void ClientEngine::Cancel(std::shared_ptr<ClientExchange> exchange) {
   std::vector<Command> commands;
   commands.push_back({Command::Kind::kCancel, std::move(exchange)});
   Post(std::move(commands));
 }
 
-void CurlEngine::Resume(std::shared_ptr<Exchange> exchange) {
+void ClientEngine::Resume(std::shared_ptr<ClientExchange> exchange) {
   std::vector<Command> commands;
   commands.push_back({Command::Kind::kResume, std::move(exchange)});
   Post(std::move(commands));
@@ -135,20 +136,22 @@ void CurlEngine::Resume(std::shared_ptr<Exchange> exchange) {
 
 // ---- the thread
 
-void CurlEngine::Run() {
+void ClientEngine::Run() {
   BlockSigpipe();
   while (TakeCommands()) {
     BeginWaiting();
     Wait();
-    TakeEnded(exchanges_);
-    TakeEnded(streams_);
+    for (Pool* pool : {&exchanges_, &streams_}) {
+      TakeEnded(*pool);
+      Restart(*pool);
+    }
     GiveUpIdleStreams();
   }
   EndAll();
 }
 
 // False: it is time to end.
-bool CurlEngine::TakeCommands() {
+bool ClientEngine::TakeCommands() {
   std::vector<Command> commands;
   bool stopping = false;
   {
@@ -160,10 +163,12 @@ bool CurlEngine::TakeCommands() {
   return !stopping;
 }
 
-void CurlEngine::Carry(Command& command) {
+void ClientEngine::Carry(Command& command) {
   switch (command.kind) {
     case Command::Kind::kBegin:
-      if (command.exchange->stream) {
+      if (command.exchange->due > Clock::System().Steady()) {
+        later_.emplace(command.exchange->due, std::move(command.exchange));
+      } else if (command.exchange->stream) {
         BeginOne(std::move(command.exchange));
       } else {
         waiting_.push_back(std::move(command.exchange));
@@ -173,6 +178,10 @@ void CurlEngine::Carry(Command& command) {
       if (auto handle = Remove(command.exchange.get())) {
         handle->Finish(Cancelled(endpoint_));
         Recycle(std::move(handle));
+      } else if (std::erase(waiting_, command.exchange) +
+                     std::erase_if(later_, [&](const auto& one) { return one.second == command.exchange; }) >
+                 0) {
+        command.exchange->OnEnd(Cancelled(endpoint_));
       }
       return;
     case Command::Kind::kResume:
@@ -184,40 +193,57 @@ void CurlEngine::Carry(Command& command) {
   }
 }
 
-void CurlEngine::BeginWaiting() {
+void ClientEngine::BeginWaiting() {
+  const SteadyTime now = later_.empty() ? SteadyTime() : Clock::System().Steady();
+  while (!later_.empty() && later_.begin()->first <= now) {
+    std::shared_ptr<ClientExchange> exchange = std::move(later_.begin()->second);
+    later_.erase(later_.begin());
+    if (exchange->stream) {
+      BeginOne(std::move(exchange));
+    } else {
+      waiting_.push_back(std::move(exchange));
+    }
+  }
   while (!waiting_.empty() && in_flight_ < endpoint_.options.max_in_flight) {
-    std::shared_ptr<Exchange> exchange = std::move(waiting_.front());
+    std::shared_ptr<ClientExchange> exchange = std::move(waiting_.front());
     waiting_.pop_front();
     BeginOne(std::move(exchange));
   }
 }
 
-void CurlEngine::BeginOne(std::shared_ptr<Exchange> exchange) {
+void ClientEngine::BeginOne(std::shared_ptr<ClientExchange> exchange) {
   Pool& pool = PoolOf(exchange->stream);
-  std::unique_ptr<CurlHandle> handle;
+  std::unique_ptr<ClientHandle> handle;
   if (pool.spare.empty()) {
-    handle = std::make_unique<CurlHandle>(endpoint_, pool.stream);
+    handle = std::make_unique<ClientHandle>(endpoint_, pool.stream);
+    curl_easy_setopt(handle->easy(), CURLOPT_OPENSOCKETFUNCTION, &ClientEngine::OnOpen);
+    curl_easy_setopt(handle->easy(), CURLOPT_OPENSOCKETDATA, &pool);
     // Connections keep these of the handle that they are made for, and outlive it.
-    curl_easy_setopt(handle->easy(), CURLOPT_CLOSESOCKETFUNCTION, &CurlEngine::OnClose);
+    curl_easy_setopt(handle->easy(), CURLOPT_CLOSESOCKETFUNCTION, &ClientEngine::OnClose);
     curl_easy_setopt(handle->easy(), CURLOPT_CLOSESOCKETDATA, &pool);
   } else {
     handle = std::move(pool.spare.back());
     pool.spare.pop_back();
   }
-  const Exchange* key = exchange.get();
-  handle->Prepare(std::move(exchange), Clock::System().Steady());
+  const ClientExchange* key = exchange.get();
+  if (absl::Status prepared = handle->Prepare(std::move(exchange), Clock::System().Steady());
+      !prepared.ok()) {
+    handle->Finish(std::move(prepared));
+    return;
+  }
   if (pool.stream) {
     next_give_up_ = std::min(next_give_up_, handle->LookAgainAt());
   } else {
     ++in_flight_;
   }
-  Check(curl_multi_add_handle(pool.multi.get(), handle->easy()));
+  Note(pool, curl_multi_add_handle(pool.multi.get(), handle->easy()));
   active_.emplace(key, std::move(handle));
 }
 
-void CurlEngine::Wait() {
+void ClientEngine::Wait() {
   int milliseconds = -1;
-  const SteadyTime until = std::min({exchanges_.timer, streams_.timer, next_give_up_});
+  const SteadyTime next = later_.empty() ? SteadyTime::Never() : later_.begin()->first;
+  const SteadyTime until = std::min({exchanges_.timer, streams_.timer, next_give_up_, next});
   if (until != SteadyTime::Never()) {
     const absl::Duration left = absl::Ceil(until - Clock::System().Steady(), absl::Milliseconds(1));
     milliseconds =
@@ -240,7 +266,7 @@ void CurlEngine::Wait() {
   RunTimer(streams_);
 }
 
-void CurlEngine::Serve(Pool& pool, curl_socket_t socket, std::uint32_t events) {
+void ClientEngine::Serve(Pool& pool, curl_socket_t socket, std::uint32_t events) {
   const auto found = pool.sockets.find(socket);
   if (found == pool.sockets.end()) return;  // closed since
   if (!found->second.in_use) {
@@ -254,34 +280,58 @@ void CurlEngine::Serve(Pool& pool, curl_socket_t socket, std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
   if ((events & EPOLLERR) != 0) what |= CURL_CSELECT_ERR;
   int running = 0;
-  Check(curl_multi_socket_action(pool.multi.get(), socket, what, &running));
+  Note(pool, curl_multi_socket_action(pool.multi.get(), socket, what, &running));
 }
 
-void CurlEngine::RunTimer(Pool& pool) {
+void ClientEngine::RunTimer(Pool& pool) {
   if (Clock::System().Steady() < pool.timer) return;
   pool.timer = SteadyTime::Never();
   int running = 0;
-  Check(curl_multi_socket_action(pool.multi.get(), CURL_SOCKET_TIMEOUT, 0, &running));
+  Note(pool, curl_multi_socket_action(pool.multi.get(), CURL_SOCKET_TIMEOUT, 0, &running));
 }
 
-void CurlEngine::TakeEnded(Pool& pool) {
+void ClientEngine::Note(Pool& pool, CURLMcode code) {
+  if (code != CURLM_OK && pool.broken.ok()) {
+    pool.broken = absl::UnavailableError(StrCat("the HTTP client broke: ", curl_multi_strerror(code)));
+  }
+}
+
+void ClientEngine::Restart(Pool& pool) {
+  const absl::Status why = std::exchange(pool.broken, absl::OkStatus());
+  if (why.ok()) return;
+  log::Warn("the HTTP client begins again; what was in flight has failed", {{"error", why}});
+  std::vector<const ClientExchange*> failed;
+  for (const auto& [exchange, handle] : active_) {
+    if (handle->stream() == pool.stream) failed.push_back(exchange);
+  }
+  for (const ClientExchange* exchange : failed) Remove(exchange)->Finish(why);
+  pool.spare.clear();
+  pool.multi.reset();
+  for (const auto& [socket, known] : pool.sockets)
+    (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+  pool.sockets.clear();
+  pool.timer = SteadyTime::Never();
+  SetUp(pool, pool.stream);
+}
+
+void ClientEngine::TakeEnded(Pool& pool) {
   int left = 0;
   while (const CURLMsg* message = curl_multi_info_read(pool.multi.get(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode code = message->data.result;
-    CurlHandle* ended = nullptr;
+    ClientHandle* ended = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &ended);
-    std::unique_ptr<CurlHandle> handle = Remove(ended->exchange().get());
+    std::unique_ptr<ClientHandle> handle = Remove(ended->exchange().get());
     handle->Finish(code);
     Recycle(std::move(handle));
   }
 }
 
-void CurlEngine::GiveUpIdleStreams() {
+void ClientEngine::GiveUpIdleStreams() {
   const SteadyTime now = Clock::System().Steady();
   if (now < next_give_up_) return;
   next_give_up_ = SteadyTime::Never();
-  std::vector<const Exchange*> idle;
+  std::vector<const ClientExchange*> idle;
   for (const auto& [exchange, handle] : active_) {
     if (!handle->stream()) continue;
     const SteadyTime at = handle->GiveUpAt();
@@ -291,68 +341,96 @@ void CurlEngine::GiveUpIdleStreams() {
       next_give_up_ = std::min(next_give_up_, at);
     }
   }
-  for (const Exchange* exchange : idle) {
-    std::unique_ptr<CurlHandle> handle = Remove(exchange);
+  for (const ClientExchange* exchange : idle) {
+    std::unique_ptr<ClientHandle> handle = Remove(exchange);
     handle->Finish(handle->GiveUpStatus());
     Recycle(std::move(handle));
   }
 }
 
-std::unique_ptr<CurlHandle> CurlEngine::Remove(const Exchange* exchange) {
+std::unique_ptr<ClientHandle> ClientEngine::Remove(const ClientExchange* exchange) {
   const auto found = active_.find(exchange);
   if (found == active_.end()) return nullptr;
-  std::unique_ptr<CurlHandle> handle = std::move(found->second);
+  std::unique_ptr<ClientHandle> handle = std::move(found->second);
   active_.erase(found);
   if (!handle->stream()) --in_flight_;
   curl_multi_remove_handle(PoolOf(handle->stream()).multi.get(), handle->easy());
   return handle;
 }
 
-void CurlEngine::Recycle(std::unique_ptr<CurlHandle> handle) {
+void ClientEngine::Recycle(std::unique_ptr<ClientHandle> handle) {
   auto& spare = PoolOf(handle->stream()).spare;
   const std::size_t most = handle->stream() ? kSpareStreams : endpoint_.options.max_in_flight;
   if (spare.size() < most) spare.push_back(std::move(handle));
 }
 
-void CurlEngine::EndAll() {
+void ClientEngine::EndAll() {
   while (!active_.empty()) Remove(active_.begin()->first)->Finish(Cancelled(endpoint_));
-  for (const std::shared_ptr<Exchange>& exchange : waiting_) exchange->OnEnd(Cancelled(endpoint_));
+  for (const std::shared_ptr<ClientExchange>& exchange : waiting_) exchange->OnEnd(Cancelled(endpoint_));
   waiting_.clear();
+  for (const auto& [due, exchange] : later_) exchange->OnEnd(Cancelled(endpoint_));
+  later_.clear();
   for (Pool* pool : {&exchanges_, &streams_}) {
     pool->spare.clear();
     pool->multi.reset();
   }
 }
 
-int CurlEngine::OnSocket(CURL*, curl_socket_t socket, int what, void* of_pool, void*) {
+int ClientEngine::OnSocket(CURL*, curl_socket_t socket, int what, void* of_pool, void*) {
   auto& pool = *static_cast<Pool*>(of_pool);
   const auto [found, added] = pool.sockets.try_emplace(socket);
   Socket& known = found->second;
+  const bool was_in_use = known.in_use;
   known.in_use = what != CURL_POLL_REMOVE;
   if (!known.in_use) {
     if (added) pool.sockets.erase(found);
     return 0;
   }
-  epoll_event event = EventOf(socket, pool.stream);
-  if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
-  if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
-  if (!added && known.events == event.events) return 0;
-  known.events = event.events;
-  const int operation = added ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  TY_CHECK(::epoll_ctl(pool.engine->epoll_.get(), operation, socket, &event) == 0, "epoll_ctl");
+  std::uint32_t events = 0;
+  if ((what & CURL_POLL_IN) != 0) events |= EPOLLIN;
+  if ((what & CURL_POLL_OUT) != 0) events |= EPOLLOUT;
+  // One that was put aside may have been closed since, and this be another with its number.
+  if (was_in_use && known.events == events) return 0;
+  known.events = events;
+  pool.engine->Watch(pool, socket, events);
   return 0;
 }
 
+// libcurl does not tell us of every socket that it closes: one that never connected, or a resolver's, just
+// goes, and epoll forgets it. So what epoll knows is found out, not assumed.
+void ClientEngine::Watch(Pool& pool, curl_socket_t socket, std::uint32_t events) {
+  epoll_event event = EventOf(socket, pool.stream);
+  event.events = events;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket, &event) == 0) return;
+  if (errno == ENOENT && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0) return;
+  if (pool.broken.ok()) pool.broken = ErrnoStatus(errno, "the HTTP client cannot wait for a socket");
+}
+
+// A new socket with the number of one that went unnoticed: libcurl takes it for known, and will not say again
+// what it waits for.
+curl_socket_t ClientEngine::OnOpen(void* of_pool, curlsocktype, curl_sockaddr* address) {
+  auto& pool = *static_cast<Pool*>(of_pool);
+  const int socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  const auto known = pool.sockets.find(socket);
+  if (known == pool.sockets.end()) return socket;
+  if (known->second.in_use) {
+    pool.engine->Watch(pool, socket, known->second.events);
+  } else {
+    pool.sockets.erase(known);
+  }
+  return socket;
+}
+
 // Its number may be another socket's in a moment.
-int CurlEngine::OnClose(void* of_pool, curl_socket_t socket) {
+int ClientEngine::OnClose(void* of_pool, curl_socket_t socket) {
   static_cast<Pool*>(of_pool)->sockets.erase(socket);
   return ::close(socket);
 }
 
-int CurlEngine::OnTimer(CURLM*, long milliseconds, void* of_pool) {
+int ClientEngine::OnTimer(CURLM*, long milliseconds, void* of_pool) {
   static_cast<Pool*>(of_pool)->timer =
       milliseconds < 0 ? SteadyTime::Never() : Clock::System().Steady() + absl::Milliseconds(milliseconds);
   return 0;
 }
 
-}  // namespace trainyard::kube
+}  // namespace trainyard::http

@@ -1,4 +1,4 @@
-#include "base/http_service.h"
+#include "http/service.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -13,14 +13,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace trainyard {
+namespace trainyard::http {
 namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Fd Connect(const HttpService& service) {
+Fd Connect(const Service& service) {
   const std::string address = service.address();
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
@@ -43,7 +43,7 @@ std::string ReadToEnd(const Fd& socket) {
   return answer;
 }
 
-std::string Ask(const HttpService& service, std::string_view head) {
+std::string Ask(const Service& service, std::string_view head) {
   const Fd socket = Connect(service);
   Send(socket, StrCat(head, "\r\nHost: x\r\nConnection: close\r\n\r\n"));
   return ReadToEnd(socket);
@@ -52,22 +52,22 @@ std::string Ask(const HttpService& service, std::string_view head) {
 constexpr std::string_view kAllowed = "GET /x HTTP/1.1\r\nAuthorization: yes";
 
 // "yes" may ask for everything, others for /public only.
-HttpVerdict JudgeByHeader(const HttpRequest& head) {
-  if (head.authorization == "yes") return {.trusted = true};
+ServiceVerdict JudgeByHeader(const ServiceRequest& head) {
+  if (head.Header("Authorization") == "yes") return {.trusted = true};
   if (head.path == "/public") return {};
-  return {.refusal = HttpReply{.code = 401, .body = "no"}};
+  return {.refusal = Response{.code = 401, .body = "no"}};
 }
 
-std::unique_ptr<HttpService> Serve(absl::Duration request_timeout = absl::Minutes(10)) {
-  auto service = HttpService::Start({.request_timeout = request_timeout, .judge = JudgeByHeader},
-                                    [](const HttpRequest& request, HttpExchange& exchange) {
-                                      exchange.Send({.body = StrCat(request.path, " ", request.body.size())});
-                                    });
+std::unique_ptr<Service> Serve(absl::Duration request_timeout = absl::Minutes(10)) {
+  auto service = Service::Start({.request_timeout = request_timeout, .judge = JudgeByHeader},
+                                [](const ServiceRequest& request, ServiceExchange& exchange) {
+                                  exchange.Send({.body = StrCat(request.path, " ", request.body.size())});
+                                });
   EXPECT_TRUE(service.ok()) << service.status();
   return *std::move(service);
 }
 
-TEST(HttpService, AnswersAClientAmongManySilentOnes) {
+TEST(Service, AnswersAClientAmongManySilentOnes) {
   const auto service = Serve();
   std::vector<Fd> silent;
   for (int i = 0; i < 1000; ++i) {
@@ -79,7 +79,7 @@ TEST(HttpService, AnswersAClientAmongManySilentOnes) {
   EXPECT_THAT(Ask(*service, "GET /public HTTP/1.1"), EndsWith("/public 0"));
 }
 
-TEST(HttpService, KeepsAClientThatItKnowsThroughAFlood) {
+TEST(Service, KeepsAClientThatItKnowsThroughAFlood) {
   const auto service = Serve();
   const Fd known = Connect(*service);
   const std::string request = StrCat(kAllowed, "\r\nHost: x\r\n\r\n");
@@ -95,7 +95,7 @@ TEST(HttpService, KeepsAClientThatItKnowsThroughAFlood) {
   EXPECT_THAT(std::string(buffer, static_cast<std::size_t>(size)), EndsWith("/x 0"));
 }
 
-TEST(HttpService, AcceptsAfterEveryBurst) {
+TEST(Service, AcceptsAfterEveryBurst) {
   const auto service = Serve();
   for (int burst = 0; burst < 10; ++burst) {
     std::vector<Fd> all;
@@ -105,7 +105,7 @@ TEST(HttpService, AcceptsAfterEveryBurst) {
   }
 }
 
-TEST(HttpService, ClosesAConnectionWhoseRequestDripsForTooLong) {
+TEST(Service, ClosesAConnectionWhoseRequestDripsForTooLong) {
   const auto service = Serve(absl::Milliseconds(300));
   for (const std::string_view begin :
        {"GET /x HTTP/1.1\r\nX: ",
@@ -118,7 +118,7 @@ TEST(HttpService, ClosesAConnectionWhoseRequestDripsForTooLong) {
   }
 }
 
-TEST(HttpService, RefusesByTheHeadAndKeepsNothingOfTheBody) {
+TEST(Service, RefusesByTheHeadAndKeepsNothingOfTheBody) {
   const auto service = Serve();
   const Fd socket = Connect(*service);
   constexpr std::size_t kBody = std::size_t{4} << 20;  // more than it would take
@@ -128,7 +128,7 @@ TEST(HttpService, RefusesByTheHeadAndKeepsNothingOfTheBody) {
   EXPECT_THAT(ReadToEnd(socket), StartsWith("HTTP/1.1 401 "));
 }
 
-TEST(HttpService, DoesNotEndAPathAtANul) {
+TEST(Service, DoesNotEndAPathAtANul) {
   const auto service = Serve();
   const auto asked = [&](std::string_view path) {
     return Ask(*service, StrCat("GET ", path, " HTTP/1.1\r\nAuthorization: yes"));
@@ -139,15 +139,68 @@ TEST(HttpService, DoesNotEndAPathAtANul) {
   EXPECT_THAT(Ask(*service, "GET /public%00 HTTP/1.1"), StartsWith("HTTP/1.1 401"));
 }
 
-TEST(HttpService, RefusesABodyThatIsTooLong) {
+TEST(Service, RefusesABodyThatIsTooLong) {
   const auto service = Serve();
   const Fd socket = Connect(*service);
   ASSERT_TRUE(
       Send(socket, StrCat(kAllowed, "\r\nHost: x\r\nConnection: close\r\nContent-Length: 2097152\r\n\r\n")));
   for (int i = 0; i < 32; ++i) ASSERT_TRUE(Send(socket, std::string(65536, 'x')));
   EXPECT_THAT(ReadToEnd(socket), StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(Ask(*service, "GET x HTTP/1.1\r\nAuthorization: yes"), HasSubstr("a path begins with a slash"));
+  EXPECT_THAT(Ask(*service, "GET x HTTP/1.1\r\nAuthorization: yes"),
+              HasSubstr("the target must begin with '/'"));
+}
+
+// The whole answer.
+std::string AskPage(std::uint16_t port, std::string_view request) {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return "(refused)";
+  const std::string text = StrCat(request, " HTTP/1.1\r\nHost: x\r\n\r\n");
+  if (::write(socket.get(), text.data(), text.size()) < 0) return "(cut off)";
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t size; (size = ::read(socket.get(), buffer, sizeof buffer)) > 0;)
+    answer.append(buffer, static_cast<std::size_t>(size));
+  return answer;
+}
+
+std::unique_ptr<Server> ServeTwoPages() {
+  auto server =
+      ServePages("127.0.0.1:0", {{"/healthz", [] { return Response{.body = "ok\n"}; }},
+                                 {"/readyz", [] { return Response{.code = 503, .body = "not yet\n"}; }}});
+  EXPECT_TRUE(server.ok()) << server.status();
+  return *std::move(server);
+}
+
+TEST(ServePages, AnswersWithItsPages) {
+  const auto server = ServeTwoPages();
+  ASSERT_NE(server->port(), 0);
+  EXPECT_THAT(AskPage(server->port(), "GET /healthz"),
+              testing::AllOf(StartsWith("HTTP/1.1 200 "), testing::EndsWith("ok\n")));
+  EXPECT_THAT(AskPage(server->port(), "GET /readyz"),
+              testing::AllOf(StartsWith("HTTP/1.1 503 "), testing::EndsWith("not yet\n")));
+  EXPECT_THAT(AskPage(server->port(), "HEAD /healthz"), testing::Not(HasSubstr("ok\n")));
+}
+
+TEST(ServePages, SaysWhichPagesThereAre) {
+  const auto server = ServeTwoPages();
+  EXPECT_THAT(AskPage(server->port(), "GET /nothing"),
+              testing::AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("/healthz /readyz")));
+  EXPECT_THAT(AskPage(server->port(), "POST /healthz"), StartsWith("HTTP/1.1 405 "));
+}
+
+TEST(ServePages, DoesNotListenWhereItCannot) {
+  const auto server = ServeTwoPages();
+  const auto taken = ServePages(StrCat("127.0.0.1:", server->port()), {});
+  EXPECT_EQ(taken.status().code(), absl::StatusCode::kUnavailable) << taken.status();
+  for (const char* text : {"", "8080", "host:8080", "127.0.0.1:", ":x", ":70000", "127.0.0.1:80,90"}) {
+    EXPECT_EQ(ServePages(text, {}).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
 }
 
 }  // namespace
-}  // namespace trainyard
+}  // namespace trainyard::http

@@ -1,10 +1,10 @@
-#include "kube/http.h"
+#include "http/message.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace trainyard::kube {
+namespace trainyard::http {
 namespace {
 
 bool IsUnreserved(char c) {
@@ -19,7 +19,7 @@ bool SameHeader(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-std::string_view Response::Header(std::string_view name) const {
+std::string_view FindHeader(const Headers& headers, std::string_view name) {
   for (const auto& [key, value] : headers) {
     if (SameHeader(key, name)) return value;
   }
@@ -68,4 +68,4 @@ absl::StatusOr<std::string> PercentDecoded(std::string_view text, bool query) {
   return out;
 }
 
-}  // namespace trainyard::kube
+}  // namespace trainyard::http

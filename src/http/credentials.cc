@@ -1,4 +1,4 @@
-#include "kube/credentials.h"
+#include "http/credentials.h"
 
 #include "base/access.h"
 #include "base/base64.h"
@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 
-namespace trainyard::kube {
+namespace trainyard::http {
 namespace {
 
 constexpr absl::Duration kTokenAge = absl::Minutes(1);
@@ -99,4 +99,4 @@ std::pair<std::string, std::string> BasicHeader(std::string_view user, std::stri
   return {"Authorization", StrCat("Basic ", EncodeBase64(StrCat(user, ":", password)))};
 }
 
-}  // namespace trainyard::kube
+}  // namespace trainyard::http

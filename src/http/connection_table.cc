@@ -1,4 +1,4 @@
-#include "base/connection_table.h"
+#include "http/connection_table.h"
 
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace trainyard {
+namespace trainyard::http {
 
 void ConnectionTable::Add(Id id, std::string peer, SteadyTime now) {
   Remove(id);
@@ -24,13 +24,6 @@ void ConnectionTable::Update(Id id, Standing standing, SteadyTime since) {
   connection.standing = standing;
   connection.since = since;
   File(id, connection);
-}
-
-void ConnectionTable::Rest(Id id, SteadyTime now) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  const bool known = found->second.standing != Standing::kStranger;
-  Update(id, known ? Standing::kIdle : Standing::kStranger, now);
 }
 
 void ConnectionTable::Remove(Id id) {
@@ -73,19 +66,6 @@ std::optional<ConnectionTable::Id> ConnectionTable::Excess() const {
   return most->second.begin()->second;
 }
 
-std::vector<ConnectionTable::Id> ConnectionTable::WaitingSince(SteadyTime time) const {
-  std::vector<Id> found;
-  const auto add = [&](const Waiting& waiting) {
-    for (const auto& [since, id] : waiting) {
-      if (since > time) return;
-      found.push_back(id);
-    }
-  };
-  for (const auto& [peer, waiting] : strangers_) add(waiting);
-  add(idle_);
-  return found;
-}
-
 std::string PeerOf(const sockaddr* address) {
   std::string bytes;
   if (address->sa_family == AF_INET) {
@@ -106,4 +86,4 @@ std::size_t MostConnections(std::size_t wanted) {
   return std::min<std::size_t>(wanted, files.rlim_cur / 2);
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::http

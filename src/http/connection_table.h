@@ -11,11 +11,10 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/steady_time.h"
 
-namespace trainyard {
+namespace trainyard::http {
 
 struct ConnectionLimits {
   std::size_t most = 256;           // connections in all
@@ -39,8 +38,6 @@ class ConnectionTable {
   void Add(Id id, std::string peer, SteadyTime now);
   // `since`: when it began to wait for its present request. Does nothing if there is no such connection.
   void Update(Id id, Standing standing, SteadyTime since);
-  // A request is over. A stranger stays one.
-  void Rest(Id id, SteadyTime now);
   void Remove(Id id);
 
   std::size_t size() const { return connections_.size(); }
@@ -49,8 +46,6 @@ class ConnectionTable {
   // The connection to close now, if there are too many: with too many strangers, of the peer with most of
   // them the one that waits longest; else the one that is idle longest.
   std::optional<Id> Excess() const;
-  // The strangers and the idle ones that have waited since `time` or longer.
-  std::vector<Id> WaitingSince(SteadyTime time) const;
 
  private:
   using Waiting = std::set<std::pair<SteadyTime, Id>>;
@@ -75,4 +70,4 @@ std::string PeerOf(const sockaddr* address);
 // `wanted`, or the half of the files that this process may open.
 std::size_t MostConnections(std::size_t wanted);
 
-}  // namespace trainyard
+}  // namespace trainyard::http

@@ -6,15 +6,16 @@
 #include <string>
 #include <string_view>
 
+#include <curl/curl.h>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/curl.h"
-#include "kube/credentials.h"
-#include "kube/curl_transport.h"
-#include "kube/http.h"
+#include "http/client.h"
+#include "http/credentials.h"
+#include "http/message.h"
 
-namespace trainyard::kube {
+namespace trainyard::http {
 
 struct FreeEasy {
   void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
@@ -29,24 +30,25 @@ using EasyPointer = std::unique_ptr<CURL, FreeEasy>;
 using MultiPointer = std::unique_ptr<CURLM, FreeMulti>;
 using ListPointer = std::unique_ptr<curl_slist, FreeList>;
 
-// What all requests to one server share. Does not change.
+// What all requests of an engine share. Does not change.
 struct Endpoint {
-  ClusterConfig config;
-  CurlOptions options;
-  std::string url;         // before a request's target
+  Remote remote;
+  ClientOptions options;
+  std::string url;         // before a request's target; empty: a target is a whole URL
   std::string connect_to;  // where that really is, if not where the URL says
   std::string host;        // for the Host header, likewise
   bool loopback = false;
 };
-absl::StatusOr<Endpoint> MakeEndpoint(ClusterConfig config, CurlOptions options);
+// InvalidArgument: the server is no URL.
+absl::StatusOr<Endpoint> MakeEndpoint(Remote remote, ClientOptions options);
 
 // One exchange, from the request to what becomes of the answer. The functions are called on the IO thread;
 // the last one is OnEnd.
-class Exchange {
+class ClientExchange {
  public:
-  Exchange(Request request_of, std::shared_ptr<const Credential> credential_of, bool is_stream)
+  ClientExchange(Request request_of, std::shared_ptr<const Credential> credential_of, bool is_stream)
       : request(std::move(request_of)), credential(std::move(credential_of)), stream(is_stream) {}
-  virtual ~Exchange() = default;
+  virtual ~ClientExchange() = default;
   // Code, headers and content type are there; the body is to come.
   virtual void OnHead(Response head) = 0;
   // False: not now. The same bytes come again when the exchange is resumed.
@@ -56,24 +58,25 @@ class Exchange {
   const Request request;
   const std::shared_ptr<const Credential> credential;
   const bool stream;  // the body has no end in sight
+  SteadyTime due;     // not begun before
 };
 
 // Belongs to the IO thread.
-class CurlHandle {
+class ClientHandle {
  public:
-  CurlHandle(const Endpoint& endpoint, bool stream);
-  CurlHandle(const CurlHandle&) = delete;
-  CurlHandle& operator=(const CurlHandle&) = delete;
+  ClientHandle(const Endpoint& endpoint, bool stream);
+  ClientHandle(const ClientHandle&) = delete;
+  ClientHandle& operator=(const ClientHandle&) = delete;
 
-  // Before it is given to the multi handle.
-  void Prepare(std::shared_ptr<Exchange> exchange, SteadyTime now);
+  // Before it is given to the multi handle. InvalidArgument: libcurl does not take such a target.
+  absl::Status Prepare(std::shared_ptr<ClientExchange> exchange, SteadyTime now);
   // After it is taken from it; the exchange has then been told the end.
   void Finish(CURLcode code);
   void Finish(absl::Status status);
 
   CURL* easy() const { return easy_.get(); }
   bool stream() const { return stream_; }
-  const std::shared_ptr<Exchange>& exchange() const { return exchange_; }
+  const std::shared_ptr<ClientExchange>& exchange() const { return exchange_; }
 
   // When a stream is to be given up, if nothing comes until then. Never() while its reader is what is slow.
   SteadyTime GiveUpAt() const;
@@ -90,12 +93,13 @@ class CurlHandle {
 
   void SetUpOnce();
   void SetUpTls();
-  void SetTarget(const Request& request);
+  absl::Status SetTarget(const Request& request);
   void SetMethod(const Request& request);
   void SetHeaders(const Request& request, const Credential& credential);
   void SetCertificate(const Credential& credential);
   void TakeHeaderLine(std::string_view line);
   absl::Status ToStatus(CURLcode code) const;
+  const std::string& server() const;  // for messages
   absl::Duration IdleLimit() const;
   // Whether the request may have reached the server.
   bool WasSent() const;
@@ -115,7 +119,7 @@ class CurlHandle {
   ListPointer connect_to_;
 
   // Of the exchange under way.
-  std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<ClientExchange> exchange_;
   Response head_;
   bool head_done_ = false;
   bool paused_ = false;
@@ -125,4 +129,4 @@ class CurlHandle {
   SteadyTime last_arrival_;
 };
 
-}  // namespace trainyard::kube
+}  // namespace trainyard::http
