@@ -111,7 +111,7 @@ int Run(int argc, char** argv) {
       return failure.ok() ? 0 : Complain(failure.Text(), 1);
     }
     case Action::kKeep:
-      return Keep(parsed.options.command);
+      return Keep(parsed.options, TakeEnvironment());
     case Action::kServe:
       return Serve(parsed.options);
   }

@@ -34,6 +34,14 @@ bool TakeBytes(Options& options, const std::string& text) {
   return bytes && *bytes >= 4;
 }
 
+bool TakeRestarts(Options& options, const std::string& text) {
+  std::uint64_t number = 0;
+  const char* const text_end = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), text_end, number);
+  options.restarts = number;
+  return error == std::errc() && end == text_end;
+}
+
 constexpr Flag kFlags[] = {
     {"listen", "ADDRESS:PORT", "where launchers reach it; port 0: any (0.0.0.0:7896)",
      TakeText<&Options::listen>},
@@ -53,6 +61,7 @@ constexpr Flag kFlags[] = {
     {"request-timeout", "TIME", "within which a request is sent and an answer is read (10s)",
      TakeMillis<&Options::request_timeout_millis>},
     {"to", "FILE", "of install: where the program is put", TakeText<&Options::to>},
+    {"restarts", "NUMBER", "of keep: most restarts of the program in this pod (no limit)", TakeRestarts},
 };
 
 const Flag* FindFlag(std::string_view name) {
@@ -71,7 +80,9 @@ std::string TakeValue(const Flag& flag, const std::string& source, const std::st
                       Options& options) {
   if (flag.take(options, text)) return "";
   return source + " '" + text + "' is no " +
-         (flag.value == "BYTES" ? "number of bytes: write 64Mi" : "time: write 8s or 500ms");
+         (flag.value == "BYTES"    ? "number of bytes: write 64Mi"
+          : flag.value == "NUMBER" ? "number: write 10"
+                                   : "time: write 8s or 500ms");
 }
 
 std::string ReadEnvironment(const Environment& environment, Options& options) {
@@ -140,7 +151,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& args, const Environme
     parsed.wrong = "install needs --to FILE";
   }
   if (parsed.wrong.empty() && parsed.options.action == Action::kKeep && parsed.options.command.empty()) {
-    parsed.wrong = "keep needs a program: keep -- PROGRAM [ARGUMENTS]";
+    parsed.wrong = "keep needs a program: keep [--restarts N] -- PROGRAM [ARGUMENTS]";
   }
   return parsed;
 }

@@ -16,11 +16,12 @@ struct Options {
   std::string listen = "0.0.0.0:7896";
   std::string token_file;
   std::string script = "exec.py";
-  std::string python;                // empty: the first of python3 and python
-  std::string working_dir;           // empty: the current one
-  std::string state_dir;             // empty: $TMPDIR or /tmp
-  std::string to;                    // of an installation
-  std::vector<std::string> command;  // to keep running
+  std::string python;                     // empty: the first of python3 and python
+  std::string working_dir;                // empty: the current one
+  std::string state_dir;                  // empty: $TMPDIR or /tmp
+  std::string to;                         // of an installation
+  std::vector<std::string> command;       // to keep running
+  std::optional<std::uint64_t> restarts;  // of that, at most; none: no limit
   std::uint64_t log_bytes = std::uint64_t{64} << 20;
   std::uint64_t term_grace_millis = 8'000;
   std::uint64_t idle_timeout_millis = 30'000;

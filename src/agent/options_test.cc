@@ -35,6 +35,11 @@ TEST(ParseOptions, KnowsWhatElseItCanDo) {
   EXPECT_EQ(Parse({"--version", "--whatever"}).options.action, Action::kVersion);
   EXPECT_EQ(Parse({"install", "--to", "/x"}).options.action, Action::kInstall);
   EXPECT_EQ(Parse({"install"}).wrong, "install needs --to FILE");
+  const ParsedOptions keep = Parse({"keep", "--restarts", "0", "--", "sleep", "--to", "1"});
+  EXPECT_EQ(keep.options.action, Action::kKeep);
+  EXPECT_EQ(keep.options.restarts, 0U);
+  EXPECT_EQ(keep.options.command, (std::vector<std::string>{"sleep", "--to", "1"}));
+  EXPECT_EQ(Parse({"keep", "--", "sleep"}).options.restarts, std::nullopt);
 }
 
 TEST(ParseOptions, SaysWhatIsWrong) {
@@ -43,6 +48,7 @@ TEST(ParseOptions, SaysWhatIsWrong) {
   EXPECT_THAT(Parse({"--listen"}).wrong, HasSubstr("--listen needs a value"));
   EXPECT_THAT(Parse({"--term-grace", "soon"}).wrong, HasSubstr("'soon' is no time"));
   EXPECT_THAT(Parse({"--log-bytes", "3"}).wrong, HasSubstr("'3' is no number of bytes"));
+  EXPECT_THAT(Parse({"keep", "--restarts", "-1", "--", "x"}).wrong, HasSubstr("'-1' is no number: write 10"));
   EXPECT_THAT(Parse({}, {{"TRAINYARD_AGENT_IDLE_TIMEOUT", "x"}}).wrong,
               HasSubstr("$TRAINYARD_AGENT_IDLE_TIMEOUT 'x' is no time"));
 }
@@ -66,7 +72,7 @@ TEST(ParseBytes, TakesUnits) {
 TEST(Help, NamesEveryFlag) {
   for (const char* flag :
        {"--listen", "--token-file", "--script", "--python", "--working-dir", "--state-dir", "--log-bytes",
-        "--term-grace", "--idle-timeout", "--request-timeout", "--to", "--help", "--version"}) {
+        "--term-grace", "--idle-timeout", "--request-timeout", "--to", "--restarts", "--help", "--version"}) {
     EXPECT_THAT(Help(), HasSubstr(flag));
   }
 }

@@ -22,9 +22,12 @@ std::optional<kv::Revision> RevisionAges::Note(kv::Revision newest, SteadyTime n
 }
 
 Compactor::Compactor(kv::Store& store, Clock& clock, HistoryLimits limits)
-    : store_(store), clock_(clock), every_(limits.age / 30), ages_(limits), alarm_(clock.NewAlarm()), thread_([this] {
-        Run();
-      }) {}
+    : store_(store),
+      clock_(clock),
+      every_(limits.age / 30),
+      ages_(limits),
+      alarm_(clock.NewAlarm()),
+      thread_([this] { Run(); }) {}
 
 Compactor::~Compactor() {
   {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/access.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"

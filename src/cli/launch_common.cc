@@ -22,9 +22,12 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr std::string_view kName = "trainyard-launcher";  // of its pod and its secret
+constexpr std::string_view kName = "trainyard-launcher";  // of its job and its secret
+constexpr std::string_view kLauncherGroup = "launcher";
 constexpr int kDefaultLauncherPort = 7897;
 constexpr absl::Duration kLauncherStartTimeout = absl::Seconds(30);
+constexpr absl::Duration kKindTimeout = absl::Seconds(5);
+constexpr absl::Duration kHealthTimeout = absl::Seconds(2);
 constexpr absl::Duration kStartPollInterval = absl::Milliseconds(10);
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 
@@ -44,33 +47,44 @@ absl::Status StatusOf(const http::Answer& answer) {
   }
 }
 
-Document LauncherPod(std::string_view ns) {
-  Object container{{"name", "launcher"},
+Document LauncherJob(std::string_view ns) {
+  Object container{{"name", "aitj-launcher"},
                    {"image", "trainyard"},
-                   {"command", Array{"trainyard", "launcher", "--log-level", "info", "--namespace", ns}},
+                   {"command", client::UnderAgent("trainyard", {"trainyard", "launcher", "--log-level",
+                                                                "info", "--namespace", ns})},
                    {"env", Array{client::FromField("TRAINYARD_POD_IP", "status.podIP"),
                                  client::FromSecret("TRAINYARD_LAUNCHER_TOKEN", kName)}}};
-  return Object{{"apiVersion", "v1"},
-                {"kind", "Pod"},
-                {"metadata", client::Metadata(ns, kName)},
-                {"spec", Object{{"restartPolicy", "Always"},
-                                {"automountServiceAccountToken", true},
-                                {"containers", Array{std::move(container)}}}}};
+  // Two of them for a moment do no harm: what one stores, the other must have seen.
+  return client::ServiceJob(
+      ns, kName, kLauncherGroup,
+      {{"automountServiceAccountToken", true}, {"containers", Array{std::move(container)}}},
+      Object{{"trainyard.dev/fenced", "true"}});
 }
 
-// The launcher's token; made, with its pod, if it is not there and may be started.
+// The launcher's Secret and its job, as far as they are missing.
+absl::Status CreateLauncher(kube::Api& api, const kube::ObjectKey& key) {
+  TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
+  const SteadyTime deadline = Clock::System().Steady() + kKindTimeout;
+  for (;; absl::SleepFor(kStartPollInterval)) {
+    absl::Status failed;
+    for (const auto& made :
+         api.Do({kube::CreateOperation(kube::Resource::Secrets(), key.ns,
+                                       PrintJson(client::TokenSecret(key.ns, kName, token))),
+                 kube::CreateOperation(client::AITrainingJobs(), key.ns, PrintJson(LauncherJob(key.ns)))})) {
+      if (!made.ok() && !kube::IsAlreadyExists(made.status())) failed = made.status();
+    }
+    // A cluster that has just been started may not have its kinds yet.
+    if (!kube::IsNotFound(failed)) return failed;
+    if (Clock::System().Steady() > deadline)
+      return absl::FailedPreconditionError(
+          "the cluster has no AITrainingJobs: start it without --no-operator, or `kubectl apply -k deploy/`");
+  }
+}
+
+// The launcher's token. `start`: the launcher is started if it is not there.
 absl::StatusOr<std::string> EnsureLauncher(kube::Api& api, bool start) {
   const kube::ObjectKey key{"default", std::string(kName)};
-  if (start) {
-    TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
-    const auto made =
-        api.Do({kube::CreateOperation(kube::Resource::Secrets(), key.ns,
-                                      PrintJson(client::TokenSecret(key.ns, kName, token))),
-                kube::CreateOperation(kube::Resource::Pods(), key.ns, PrintJson(LauncherPod(key.ns)))});
-    for (const auto& one : made) {
-      if (!one.ok() && !kube::IsAlreadyExists(one.status())) return one.status();
-    }
-  }
+  if (start) TY_RETURN_IF_ERROR(CreateLauncher(api, key));
   const absl::StatusOr<std::string> secret = api.Get(kube::Resource::Secrets(), key);
   if (kube::IsNotFound(secret.status()))
     return absl::FailedPreconditionError("no launcher runs: `trainyard launch` starts one");
@@ -79,20 +93,19 @@ absl::StatusOr<std::string> EnsureLauncher(kube::Api& api, bool start) {
   return DecodeBase64(StringAt(document, {"data", client::kTokenKey}));
 }
 
-// Its address, when its pod has one.
-absl::StatusOr<std::string> AwaitAddress(kube::Api& api) {
-  const SteadyTime deadline = Clock::System().Steady() + kLauncherStartTimeout;
-  for (;;) {
-    TY_ASSIGN_OR_RETURN(std::string text, api.Get(kube::Resource::Pods(), {"default", std::string(kName)}));
-    TY_ASSIGN_OR_RETURN(const kube::CompactPod pod, kube::ParsePod(std::move(text)));
-    if (!pod.pod_ip.empty()) return StrCat("http://", pod.pod_ip, ":", kDefaultLauncherPort);
-    if (Clock::System().Steady() > deadline)
-      return absl::DeadlineExceededError(
-          StrCat("the launcher's pod does not start: ", pod.unscheduled.empty()
-                                                            ? "see `kubectl describe pod trainyard-launcher`"
-                                                            : std::string(pod.unscheduled.view())));
-    absl::SleepFor(kStartPollInterval);
+// The address of its pod, if that runs; else why not.
+absl::StatusOr<std::string> FindAddress(kube::Api& api) {
+  TY_ASSIGN_OR_RETURN(
+      const kube::ListPage pods,
+      api.List(kube::Resource::Pods(), "default", {.label_selector = StrCat("TrainingJobName=", kName)}));
+  std::string why = StrCat("see `kubectl describe aitj ", kName, "`");
+  for (const std::string& item : pods.items) {
+    TY_ASSIGN_OR_RETURN(const kube::CompactPod pod, kube::ParsePod(item));
+    if (!pod.unscheduled.empty()) why = std::string(pod.unscheduled.view());
+    if (pod.IsFinished() || pod.IsBeingDeleted() || pod.pod_ip.empty()) continue;
+    return StrCat("http://", pod.pod_ip, ":", kDefaultLauncherPort);
   }
+  return absl::UnavailableError(StrCat("the launcher's pod does not start: ", why));
 }
 
 }  // namespace
@@ -193,17 +206,22 @@ absl::StatusOr<std::unique_ptr<LauncherClient>> LauncherFlags::Connect(bool star
   TY_RETURN_IF_ERROR(EnsureCluster(home, start));
   TY_ASSIGN_OR_RETURN(ClusterClient cluster, ClusterClient::Connect(home));
   TY_ASSIGN_OR_RETURN(std::string token, EnsureLauncher(cluster.api(), start));
-  TY_ASSIGN_OR_RETURN(std::string url, AwaitAddress(cluster.api()));
-  TY_ASSIGN_OR_RETURN(auto client, ConnectTo(std::move(url), std::move(token), true));
-  // It may have an address a moment before it listens.
   const SteadyTime deadline = Clock::System().Steady() + kLauncherStartTimeout;
-  while (!client->calls().DoAll({client->Call("GET", "/healthz")}).front().ok()) {
+  for (;; absl::SleepFor(kStartPollInterval)) {
+    absl::StatusOr<std::string> url = FindAddress(cluster.api());
+    // It may have an address a moment before it listens, and another one when its node is lost.
+    if (url.ok()) {
+      TY_ASSIGN_OR_RETURN(auto client, ConnectTo(*std::move(url), token, true));
+      launch::HttpCall healthy = client->Call("GET", "/healthz");
+      healthy.timeout = kHealthTimeout;
+      if (client->calls().DoAll({std::move(healthy)}).front().ok()) return client;
+      url = absl::UnavailableError(
+          StrCat("the launcher does not answer: see `kubectl logs ", kName, "-", kLauncherGroup, "-0`"));
+    }
+    if (!absl::IsUnavailable(url.status())) return url.status();
     if (Clock::System().Steady() > deadline)
-      return absl::DeadlineExceededError(
-          "the launcher does not answer: see `kubectl logs trainyard-launcher`");
-    absl::SleepFor(kStartPollInterval);
+      return absl::DeadlineExceededError(StrCat(Message(url.status())));
   }
-  return client;
 }
 
 }  // namespace trainyard::cli

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/check.h"
 #include "cli/commands.h"
 
 namespace {
@@ -27,6 +28,7 @@ void FillStandardDescriptors() {
 int main(int argc, char** argv) try {
   using namespace trainyard::cli;
   FillStandardDescriptors();
+  trainyard::EndByAborts();
   ::signal(SIGCHLD, SIG_DFL);  // or a child's end would be lost
   ::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error of a write, not our end
   ::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/ids.h"
@@ -31,6 +32,7 @@ constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
 // before the first.
 constexpr int kLostCode = 75;
 constexpr int kLostEarlyCode = 76;
+constexpr const char* kLastEndVariable = "TRAINYARD_LAST_END";
 constexpr const char* kEarlyEndsVariable = "TRAINYARD_EARLY_ENDS";
 
 // A master whose job another pod has taken over changes nothing more.
@@ -122,8 +124,8 @@ class MasterCommand final : public Command {
     ps::TuneProcess(ps::Connections::kMany);
     SignalStopper stopper;
     absl::Status ended = stopper.Run([this](const auto& on_running) { return Serve(on_running); });
-    if (absl::IsAborted(ended)) ::_exit(stepped_ ? kLostCode : kLostEarlyCode);
     if (!ended.ok()) WriteTerminationLog(Message(ended));
+    if (absl::IsAborted(ended)) ::_exit(stepped_ ? kLostCode : kLostEarlyCode);
     return ended;
   }
 
@@ -157,13 +159,19 @@ class MasterCommand final : public Command {
     TY_ASSIGN_OR_RETURN(const std::string token, JobToken(token_file_));
     if (listen_.empty()) listen_ = PodAddress(client::kMasterPort);
     const std::string ns = Variable("TRAINYARD_POD_NAMESPACE");
-    return master::Master::Start(store,
-                                 {.spec = spec,
-                                  .ns = ns.empty() ? "default" : ns,
-                                  .listen = listen_,
-                                  .token = token,
-                                  .folder = StrCat(state_dir_, "/checkpoints"),
-                                  .losses = ParseNumber<int>(Variable(kEarlyEndsVariable)).value_or(0)});
+    return master::Master::Start(store, {.spec = spec,
+                                         .ns = ns.empty() ? "default" : ns,
+                                         .listen = listen_,
+                                         .token = token,
+                                         .folder = StrCat(state_dir_, "/checkpoints"),
+                                         .last_end = FindLastEnd()});
+  }
+
+  static std::optional<master::LastEnd> FindLastEnd() {
+    const std::string cause = Variable(kLastEndVariable);
+    if (cause.empty()) return std::nullopt;
+    return master::LastEnd{.cause = cause,
+                           .early = ParseNumber<int>(Variable(kEarlyEndsVariable)).value_or(0) > 0};
   }
 
   // A job that failed for good ends with kFinalExitCode: the operator does not start it again.

@@ -1,6 +1,7 @@
 // trainyard pserver
 #include "master/pserver/pserver.h"
 
+#include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"

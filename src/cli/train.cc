@@ -1,6 +1,8 @@
 // trainyard train, trainyard evaluate, trainyard predict
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,6 +28,7 @@ class ProgressPrinter {
       line_.Say(StrCat(pod.member, " is restarted: ", pod.pod, " ", pod.cause));
     if (!news.progress) return line_.Show(news.phase.empty() ? "the job is starting" : news.phase);
     restarts_ = news.restarts;
+    ShowRestartsInPlace(news.progress->master_restarts);
     line_.Show(Text(*news.progress));
   }
   void End() { line_.End(); }
@@ -62,6 +65,15 @@ class ProgressPrinter {
   }
 
  private:
+  // Those of the master, which the agent in its pod has made since the last call.
+  void ShowRestartsInPlace(const job::MasterRestarts& restarts) {
+    const std::int64_t before = std::exchange(in_place_, std::max(in_place_, restarts.count));
+    const std::size_t size = restarts.last.size();
+    for (std::size_t i = size - std::min(size, static_cast<std::size_t>(in_place_ - before)); i < size; ++i)
+      line_.Say(StrCat("the master is restarted in its pod: it ", restarts.last[i].cause));
+  }
+
+  std::int64_t in_place_ = 0;
   StatusLine line_;
   std::int64_t restarts_ = 0;
 };

@@ -1,4 +1,5 @@
 // trainyard worker
+#include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"

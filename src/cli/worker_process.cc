@@ -1,6 +1,5 @@
 #include "cli/worker_process.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,8 +8,6 @@
 
 #include "base/access.h"
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/files.h"
 #include "base/text.h"
 #include "cli/ending_signals.h"
 
@@ -34,11 +31,6 @@ std::string PodAddress(int port) {
 std::string HostName() {
   char host[256] = {};
   return ::gethostname(host, sizeof host - 1) == 0 ? host : "unknown";
-}
-
-void WriteTerminationLog(std::string_view message) {
-  const Fd log(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
-  if (log.valid()) WriteAll(log.get(), message, "/dev/termination-log").IgnoreError();
 }
 
 absl::Status SignalStopper::Run(

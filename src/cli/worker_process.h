@@ -24,9 +24,6 @@ std::string PodAddress(int port);
 // This machine's, or the pod's.
 std::string HostName();
 
-// What a pod's status says of its end, where there is a kubelet that reads it.
-void WriteTerminationLog(std::string_view message);
-
 // Runs `work` in a thread of its own until it ends; the first of the signals that end a process stops it
 // through what `work` gave, as often as it gives something.
 class SignalStopper {

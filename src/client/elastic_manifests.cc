@@ -14,6 +14,8 @@ constexpr std::string_view kFolder = "/run/trainyard/job";  // where containers 
 constexpr std::string_view kJobVolume = "job";
 constexpr int kMasterGraceSeconds = 30;  // for its last checkpoint
 constexpr int kWorkerGraceSeconds = 5;
+// Of a master in one pod; the master stores their number, and the operator counts the pods.
+constexpr int kMasterRestarts = 20;
 
 graph::Resource ResourceOf(const master::PodSpec& pod) {
   return {.cpu = pod.cpu, .gpu = pod.gpu, .memory = pod.memory};
@@ -74,11 +76,12 @@ Object MasterGroup(const ElasticSettings& settings) {
   }
   if (!settings.store_url.empty()) env.push_back(Variable("TRAINYARD_STORE", settings.store_url));
   const Object port{{"name", StrCat("aitj-", kMasterPort)}, {"containerPort", kMasterPort}};
-  return GroupOf(settings, master::kMasterGroup, 1, settings.spec.master_pod,
-                 {{"command", Array{settings.pods.program, "agent", "keep", "--", settings.pods.program,
-                                    "master", "--log-level", "info"}},
-                  {"env", std::move(env)},
-                  {"ports", Array{port}}});
+  return GroupOf(
+      settings, master::kMasterGroup, 1, settings.spec.master_pod,
+      {{"command", UnderAgent(settings.pods.program, {settings.pods.program, "master", "--log-level", "info"},
+                              kMasterRestarts)},
+       {"env", std::move(env)},
+       {"ports", Array{port}}});
 }
 
 Object WorkerGroup(const ElasticSettings& settings) {
@@ -91,13 +94,15 @@ Object WorkerGroup(const ElasticSettings& settings) {
     env.push_back(Variable("OMP_NUM_THREADS", std::to_string(settings.spec.threads)));
   }
   for (const auto& [name, value] : settings.env) env.push_back(Variable(name, value));
-  return GroupOf(settings, master::kWorkerGroup, 0, settings.spec.worker_pod,
-                 {{"command", std::move(command)}, {"env", std::move(env)}});
+  return GroupOf(
+      settings, master::kWorkerGroup, 0, settings.spec.worker_pod,
+      {{"command", UnderAgent(settings.pods.program, std::move(command))}, {"env", std::move(env)}});
 }
 
 Object PserverGroup(const ElasticSettings& settings) {
   return GroupOf(settings, master::kPserverGroup, settings.spec.pservers, settings.spec.pserver_pod,
-                 {{"command", Array{settings.pods.program, "pserver", "--log-level", "info"}},
+                 {{"command", UnderAgent(settings.pods.program,
+                                         {settings.pods.program, "pserver", "--log-level", "info"})},
                   {"env", MemberEnv(settings, "TRAINYARD_PSERVER_INDEX")}});
 }
 

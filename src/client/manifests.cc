@@ -26,11 +26,10 @@ absl::StatusOr<std::string> CheckAmount(std::string_view what, std::string_view 
   return amount->Sign() == 0 ? std::string() : amount->Print();
 }
 
-Object PodTemplate(const PodSettings& pods, Object container) {
+Object PodSpec(const PodSettings& pods, Object container) {
   container["image"] = pods.image;
   container["volumeMounts"] = Array{MountOf(pods.storage)};
-  return {{"spec",
-           Object{{"containers", Array{std::move(container)}}, {"volumes", Array{VolumeOf(pods.storage)}}}}};
+  return {{"containers", Array{std::move(container)}}, {"volumes", Array{VolumeOf(pods.storage)}}};
 }
 
 }  // namespace
@@ -64,14 +63,15 @@ Document GroupObject(const JobSettings& job, const GroupSettings& group) {
     command.push_back("--threads");
     command.push_back(Document(std::to_string(group.threads)));
   }
+  Object pod = PodSpec(job.pods, {{"name", StrCat("aitj-", GroupName(group.role))},
+                                  {"command", UnderAgent(job.pods.program, std::move(command))},
+                                  {"env", std::move(env)},
+                                  {"resources", ResourcesOf(group.resource)}});
   Object out{{"replicas", group.replicas},
              {"restartPolicy", "OnNodeFailWithExitCode"},
              {"restartScope", "Pod"},
              {"completePolicy", pserver ? "None" : "All"},
-             {"template", PodTemplate(job.pods, {{"name", StrCat("aitj-", GroupName(group.role))},
-                                                 {"command", std::move(command)},
-                                                 {"env", std::move(env)},
-                                                 {"resources", ResourcesOf(group.resource)}})}};
+             {"template", Object{{"spec", std::move(pod)}}}};
   if (group.restart_limit) out["restartLimit"] = *group.restart_limit;
   if (group.elastic) {
     out["edlPolicy"] = "Auto";
@@ -117,24 +117,33 @@ Document OwnerPatch(const Document& owner) {
                                                          {"uid", StringAt(owner, {"metadata", "uid"})}}}}}}};
 }
 
+Document ServiceJob(std::string_view ns, std::string_view name, std::string_view group, Object pod,
+                    Object annotations) {
+  Object metadata = Metadata(ns, name);
+  metadata["labels"].get_object()[kServiceLabel] = name;
+  Object pods{{"metadata", Object{{"annotations", std::move(annotations)}}}, {"spec", std::move(pod)}};
+  return Object{{"apiVersion", AITrainingJobs().ApiVersion()},
+                {"kind", AITrainingJobs().kind},
+                {"metadata", std::move(metadata)},
+                {"spec", Object{{"replicaSpecs", Object{{group, Object{{"replicas", 1},
+                                                                       {"restartPolicy", "Always"},
+                                                                       {"restartScope", "Pod"},
+                                                                       {"restartDelaySeconds", 1},
+                                                                       {"template", std::move(pods)}}}}}}}};
+}
+
 Document StoreJob(const PodSettings& pods) {
   Object container{
       {"name", "aitj-store"},
-      {"command", Array{pods.program, "store", "--path", StrCat(MountPath(pods.storage), "/store/", pods.ns),
-                        "--listen", StrCat(":", kStorePort), "--gateway", StrCat(":", kGatewayPort)}},
+      {"command",
+       UnderAgent(pods.program,
+                  {pods.program, "store", "--path", StrCat(MountPath(pods.storage), "/store/", pods.ns),
+                   "--listen", StrCat(":", kStorePort), "--gateway", StrCat(":", kGatewayPort)})},
       {"env", Array{FromSecret("TRAINYARD_ETCD_TOKEN", kStoreName)}},
       {"ports", Array{Object{{"name", StrCat("aitj-", kStorePort)}, {"containerPort", kStorePort}},
                       Object{{"name", StrCat("aitj-", kGatewayPort)}, {"containerPort", kGatewayPort}}}},
       {"readinessProbe", Object{{"tcpSocket", Object{{"port", kGatewayPort}}}, {"periodSeconds", 1}}}};
-  return Object{
-      {"apiVersion", AITrainingJobs().ApiVersion()},
-      {"kind", AITrainingJobs().kind},
-      {"metadata", Metadata(pods.ns, kStoreName)},
-      {"spec", Object{{"replicaSpecs",
-                       Object{{"store", Object{{"replicas", 1},
-                                               {"restartPolicy", "Always"},
-                                               {"restartScope", "Pod"},
-                                               {"template", PodTemplate(pods, std::move(container))}}}}}}}};
+  return ServiceJob(pods.ns, kStoreName, "store", PodSpec(pods, std::move(container)));
 }
 
 Document StoreService(std::string_view ns) {

@@ -80,6 +80,14 @@ Document TokenSecret(std::string_view ns, std::string_view name, std::string_vie
 // A merge patch with which an object goes when its owner, an AITrainingJob, does.
 Document OwnerPatch(const Document& owner);
 
+// Marks an AITrainingJob that is a service of Trainyard's own and no job of a user; its value is the job's
+// name.
+inline constexpr std::string_view kServiceLabel = "trainyard.dev/service";
+// One pod with this spec, which the operator keeps for ever, on another node if need be. With annotations of
+// the pod.
+Document ServiceJob(std::string_view ns, std::string_view name, std::string_view group, Object pod,
+                    Object annotations = {});
+
 Document StoreJob(const PodSettings& pods);
 Document StoreService(std::string_view ns);
 // What pods call it by.

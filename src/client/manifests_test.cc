@@ -75,6 +75,14 @@ TEST(GroupObject, LimitsMemoryAndAcceleratorsButNotSpeed) {
             R"({"memory":"512Mi","nvidia.com/gpu":"2"})");
 }
 
+TEST(GroupObject, HasTheAgentAsTheParentOfAGraphWhichTheOperatorRestarts) {
+  const Document group = GroupObject(Settings(), {});
+  const Document& container = (*ArrayAt(group, {"template", "spec", "containers"}))[0];
+  EXPECT_EQ(
+      PrintJson(*Find(container, {"command"})),
+      R"(["trainyard","agent","keep","--restarts","0","--","trainyard","graph-worker","--log-level","info"])");
+}
+
 TEST(JobObject, RestartsWhateverARestartMayMend) {
   const Document job = GraphJobObject(Settings());
   EXPECT_EQ(StringAt(job, {"spec", "restartingExitCode"}), "1-2,4-255");
@@ -95,6 +103,7 @@ TEST(OwnerPatch, NamesTheOwnerAndChangesNothingElse) {
 TEST(StoreObjects, BelongTogether) {
   const Document job = StoreJob(Settings().pods);
   EXPECT_EQ(StringAt(job, {"metadata", "name"}), kStoreName);
+  EXPECT_EQ(StringAt(job, {"metadata", "labels", kServiceLabel}), kStoreName);
   EXPECT_EQ(StringAt(StoreService("lab"), {"spec", "selector", "TrainingJobName"}), kStoreName);
   EXPECT_EQ(StoreUrl("lab"), "etcd://trainyard-store.lab:2379");
 }

@@ -1,5 +1,6 @@
 #include "client/pod_parts.h"
 
+#include <string>
 #include <utility>
 
 namespace trainyard::client {
@@ -23,6 +24,12 @@ Object FromField(std::string_view variable, std::string_view path) {
 }
 
 Object Variable(std::string_view name, std::string_view value) { return {{"name", name}, {"value", value}}; }
+
+Array UnderAgent(std::string_view program, Array command, int restarts) {
+  Array all{program, "agent", "keep", "--restarts", std::to_string(restarts), "--"};
+  for (Document& word : command) all.push_back(std::move(word));
+  return all;
+}
 
 Object ResourcesOf(const graph::Resource& resource) {
   Object requests;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "job/job_status.h"
 #include "job/status_document.h"
@@ -90,6 +91,7 @@ void AddTraining(Object& object, const Progress& progress) {
   object["pservers"] = progress.pservers;
   object["checkpoint"] = progress.checkpoint;
   object["waiting"] = progress.waiting;
+  object["masterRestarts"] = Print(progress.master_restarts);
   if (progress.rate) object["rate"] = *progress.rate;
   if (progress.loss) object["loss"] = NumberDocument(*progress.loss);
   if (progress.nonfinite > 0) {
@@ -118,6 +120,8 @@ void ParseTraining(const Document& document, Progress& progress) {
   progress.pservers = NumberIn(document, "pservers");
   progress.checkpoint = TextIn(document, "checkpoint");
   progress.waiting = TextIn(document, "waiting");
+  if (const Document* const restarts = Find(document, {"masterRestarts"}))
+    progress.master_restarts = ParseMasterRestarts(*restarts);
   progress.rate = NumberAt(document, {"rate"});
   progress.loss = NumberAt(document, {"loss"});
   progress.nonfinite = LongAt(document, {"nonFinite"});
@@ -204,6 +208,22 @@ std::optional<MemberId> ParseMember(std::string_view text) {
   const auto index = ParseNumber<int>(text.substr(dash + 1));
   if (!role || !index || *index < 0) return std::nullopt;
   return MemberId{*role, *index};
+}
+
+Object Print(const MasterRestarts& restarts) {
+  Array last;
+  for (const MasterRestarts::One& one : restarts.last)
+    last.push_back(Object{{"time", PrintTime(one.time)}, {"cause", one.cause}});
+  return {{"count", restarts.count}, {"withoutStep", restarts.early}, {"last", std::move(last)}};
+}
+
+MasterRestarts ParseMasterRestarts(const Document& document) {
+  MasterRestarts restarts{.count = LongAt(document, {"count"}), .early = NumberIn(document, "withoutStep")};
+  for (const Document& item : ListIn(document, "last")) {
+    if (const auto time = TimeIn(item, "time"))
+      restarts.last.push_back({.time = *time, .cause = TextIn(item, "cause")});
+  }
+  return restarts;
 }
 
 std::string Summarize(const Progress& progress) {

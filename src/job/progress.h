@@ -73,6 +73,23 @@ struct ScriptRestart {
 };
 inline constexpr std::size_t kMostScriptRestarts = 20;
 
+// How often the agent in the master's pod has restarted the master, and why. The operator sees none of it, so
+// the master itself counts, in the job's store: the count and its limit outlive the pod.
+struct MasterRestarts {
+  struct One {
+    absl::Time time;
+    std::string cause;
+    bool operator==(const One&) const = default;
+  };
+  std::int64_t count = 0;
+  int early = 0;          // in a row, without a step in between
+  std::vector<One> last;  // the newest at the end; bounded
+  bool operator==(const MasterRestarts&) const = default;
+};
+Object Print(const MasterRestarts& restarts);
+// What cannot be read counts as nothing.
+MasterRestarts ParseMasterRestarts(const Document& document);
+
 struct Metric {
   std::string name;
   double value = 0;
@@ -108,6 +125,7 @@ struct Progress {
   std::string checkpoint;       // the last one
   // The last attempts whose failures do not count any more: failures in a row are counted from there.
   GroupAttempts settled;
+  MasterRestarts master_restarts;
 
   // ---- Of a launcher
 

@@ -81,6 +81,9 @@ Operation UpdateOperation(const Resource& resource, const ObjectKey& key, std::s
 Operation PatchOperation(const Resource& resource, const ObjectKey& key, std::string patch,
                          const PatchOptions& options, std::string_view subresource = "");
 Operation DeleteOperation(const Resource& resource, const ObjectKey& key, const DeleteOptions& options = {});
+// Asks for the pod of that uid to be replaced, within disruption budgets: by a process that knows better than
+// the kubelet that the pod is of no use.
+Operation EvictOperation(const ObjectKey& pod, std::string_view uid);
 
 enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 std::string_view PrintWatchEventType(WatchEventType type);

@@ -125,6 +125,12 @@ TEST(Operations, SayWhatTheServerIsToDo) {
           .request.body,
       R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)"
       R"("propagationPolicy":"Foreground","preconditions":{"uid":"u","resourceVersion":"5"}})");
+  const Operation evict = EvictOperation(kKey, "u");
+  EXPECT_EQ(evict.request.method, "POST");
+  EXPECT_EQ(evict.request.target, "/api/v1/namespaces/default/pods/x/eviction");
+  EXPECT_EQ(evict.request.body,
+            R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"x","namespace":"default"},)"
+            R"("deleteOptions":{"preconditions":{"uid":"u"}}})");
 }
 
 TEST(Operations, MayBeRepeatedOnlyWhereTwiceIsAsGoodAsOnce) {

@@ -102,4 +102,14 @@ Operation DeleteOperation(const Resource& resource, const ObjectKey& key, const 
   };
 }
 
+Operation EvictOperation(const ObjectKey& pod, std::string_view uid) {
+  const Object eviction{{"apiVersion", "policy/v1"},
+                        {"kind", "Eviction"},
+                        {"metadata", Object{{"name", pod.name}, {"namespace", pod.ns}}},
+                        {"deleteOptions", Object{{"preconditions", Object{{"uid", uid}}}}}};
+  return {.request = {.method = "POST",
+                      .target = Target(Resource::Pods(), pod, "eviction"),
+                      .body = PrintJson(eviction)}};
+}
+
 }  // namespace trainyard::kube

@@ -22,8 +22,10 @@ std::string DescribeEnd(const CompactPod& pod) {
                : StrCat("exited ", container.state.exit_code);
     const std::string_view reason = container.state.reason.view();
     if (!reason.empty() && reason != "Error") StrAppend(text, " (", reason, ")");
-    if (!container.state.message.empty())
-      StrAppend(text, ": ", Shortened(container.state.message, kMostMessage));
+    // Its first line is the cause; below it may be the last lines of the log.
+    const std::string_view message = Split(std::string_view(container.state.message), '\n').front();
+    if (!message.empty() && StrCat("was ", message) != text && message != text)
+      StrAppend(text, ": ", Shortened(message, kMostMessage));
     break;
   }
   if (text.empty()) text = pod.reason.empty() ? "ended" : StrCat("was ended (", pod.reason.view(), ")");

@@ -75,17 +75,8 @@ std::optional<kube::Operation> OperationOf(const StoredTask& task, const Action&
     return patch({{"annotations", Object{{kFailedAnnotation, fail->why}}}}, {});
   const auto* const replace = std::get_if<Replace>(&action);
   if (replace == nullptr) return std::nullopt;
-  const std::string pod = PodName(task.spec.name, replace->member);
-  const Object eviction{
-      {"apiVersion", "policy/v1"},
-      {"kind", "Eviction"},
-      {"metadata", Object{{"name", pod}, {"namespace", key.ns}}},
-      {"deleteOptions",
-       Object{{"preconditions", Object{{"uid", task.status.members.at(replace->member).lost}}}}}};
-  return kube::Operation{
-      .request = {.method = "POST",
-                  .target = kube::ResourcePath(kube::Resource::Pods(), key.ns, pod, "eviction"),
-                  .body = PrintJson(eviction)}};
+  return kube::EvictOperation({key.ns, PodName(task.spec.name, replace->member)},
+                              task.status.members.at(replace->member).lost);
 }
 
 }  // namespace

@@ -114,6 +114,7 @@ absl::Status ElasticMaster::TakeOver() {
   TY_ASSIGN_OR_RETURN(const kv::GetResult before, store_.Get(key));
   generation_ = (before.kv ? ParseNumber<std::int64_t>(before.kv->value).value_or(0) : 0) + 1;
   TY_RETURN_IF_ERROR(store_.Put(key, std::to_string(generation_)));
+  TY_RETURN_IF_ERROR(TakeRestarts());
   if (spec_.pservers > 0) {
     shards_ = std::make_unique<Shards>(Shards::Options{
         .count = spec_.pservers,
@@ -162,6 +163,22 @@ absl::Status ElasticMaster::TakeOver() {
       break;
   }
   return BeginWithModelOf(spec_.init_from);
+}
+
+absl::Status ElasticMaster::TakeRestarts() {
+  TY_ASSIGN_OR_RETURN(const kv::GetResult stored, store_.Get(StrCat(prefix_, "/restarts")));
+  Restarts restarts = ParseRestarts(stored.kv ? stored.kv->value : "");
+  if (options_.last_end) {
+    Count(restarts, *options_.last_end, Clock::System().Now());
+    TY_RETURN_IF_ERROR(StoreRestarts(restarts));
+  }
+  const MutexLock lock(mu_);
+  restarts_ = std::move(restarts);
+  return absl::OkStatus();
+}
+
+absl::Status ElasticMaster::StoreRestarts(const Restarts& restarts) {
+  return store_.Put(StrCat(prefix_, "/restarts"), PrintJson(Print(restarts))).status();
 }
 
 absl::StatusOr<ModelOrigin> ElasticMaster::OriginOfProgram() const {
@@ -294,8 +311,10 @@ void ElasticMaster::RunClock() {
 void ElasticMaster::DoWhatIsDue() {
   bool checkpoint = false;
   TaskLog* log = nullptr;
+  std::optional<Restarts> got_on;
   {
     const MutexLock lock(mu_);
+    if (stepped_ && std::exchange(restarts_.early, 0) > 0) got_on = restarts_;
     const SteadyTime now = Clock::System().Steady();
     std::vector<tasks::WorkerIndex> gone;
     for (const auto& [index, worker] : workers_) {
@@ -324,6 +343,7 @@ void ElasticMaster::DoWhatIsDue() {
         now - last_checkpoint_ >= std::max(spec_.checkpoint_every, checkpoint_took_ * kCheckpointShare);
     log = log_.get();
   }
+  if (got_on) StoreRestarts(*got_on).IgnoreError();  // the log is broken as well, and says so
   if (checkpoint) WriteCheckpoint(false);
   log->Tend();
   if (shards_ != nullptr) shards_->Tend();
@@ -410,8 +430,8 @@ void ElasticMaster::FinishCheckpoint(ElasticCheckpoint& checkpoint, absl::Status
 void ElasticMaster::GoBack(const std::string& why) {
   const MutexLock lock(mu_);
   if (ended_ || IsOver(phase_)) return;
-  if (!stepped_ && options_.losses + 1 >= kMostLosses)
-    return FailNow(StrCat(why, ", as ", options_.losses, " times before without a step in between"));
+  if (!stepped_ && restarts_.early + 1 >= kMostLosses)
+    return FailNow(StrCat(why, ", as ", restarts_.early, " times before without a step in between"));
   log::Warn("goes back to the newest checkpoint", {{"because", why}});
   outcome_ = absl::AbortedError(why);
   ended_ = true;

@@ -38,7 +38,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   std::vector<WorkerView> GetWorkers() override;
   void WorkerIsGone(tasks::WorkerIndex worker, const std::string& pod) override;
   void PserverIsGone(int pserver, const std::string& pod) override;
-  std::vector<int> GetPservers() override;
+  std::vector<PserverView> GetPservers() override;
   void Fail(const std::string& reason) override;
   void ExpectPods(const std::string& role, int live) override;
 
@@ -73,6 +73,8 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
   // ---- Beginning (elastic_master.cc)
   absl::Status CountRecords();
   absl::Status TakeOver();
+  absl::Status TakeRestarts() TY_EXCLUDES(mu_);
+  absl::Status StoreRestarts(const Restarts& restarts) TY_EXCLUDES(mu_);
   absl::Status BeginTraining() TY_REQUIRES(mu_);
   absl::Status BeginTasks() TY_REQUIRES(mu_);
   void ExpectWorkers() TY_REQUIRES(mu_);
@@ -168,6 +170,7 @@ class ElasticMaster final : public Master, public SessionHandler, public Account
 
   std::int64_t version_ TY_GUARDED_BY(mu_) = 0;
   bool stepped_ TY_GUARDED_BY(mu_) = false;     // the model has made a step under this master
+  Restarts restarts_ TY_GUARDED_BY(mu_);        // of masters in their pods, as they are stored
   bool evaluating_ TY_GUARDED_BY(mu_) = false;  // an evaluation is under way, or asked for
   bool begun_evaluation_ TY_GUARDED_BY(mu_) = false;
   bool wanted_ TY_GUARDED_BY(mu_) = false;  // another one is to follow

@@ -315,6 +315,7 @@ Progress ElasticMaster::GetProgress() {
   if (shards_ != nullptr) progress.pservers = static_cast<int>(shards_->Connected().size());
   progress.waiting = WhoIsWaitedFor();
   progress.checkpoint = checkpoint_;
+  progress.master_restarts = restarts_;
   return progress;
 }
 
@@ -325,6 +326,7 @@ std::vector<WorkerView> ElasticMaster::GetWorkers() {
   for (const auto& [index, worker] : workers_) {
     views.push_back({.index = index,
                      .pod = worker.pod,
+                     .incarnation = worker.incarnation,
                      .connected = worker.session != nullptr,
                      .takes_part = worker.takes_part,
                      .has_tasks = queue().HasTasks(index),
@@ -346,8 +348,8 @@ void ElasticMaster::PserverIsGone(int pserver, const std::string& pod) {
   if (shards_ != nullptr) shards_->Gone(pserver, pod);
 }
 
-std::vector<int> ElasticMaster::GetPservers() {
-  return shards_ == nullptr ? std::vector<int>() : shards_->Working();
+std::vector<PserverView> ElasticMaster::GetPservers() {
+  return shards_ == nullptr ? std::vector<PserverView>() : shards_->Connected();
 }
 
 }  // namespace trainyard::master

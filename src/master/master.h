@@ -17,6 +17,7 @@
 #include "graph/ir/program.h"
 #include "job/progress.h"
 #include "kv/store.h"
+#include "master/restarts.h"
 #include "master/spec.h"
 #include "tasks/queue.h"
 
@@ -31,7 +32,7 @@ struct MasterOptions {
   absl::Duration reconnecting =
       absl::Milliseconds(40);  // a worker whose stream broke may come back for so long
   absl::Duration deadline_of_stop = absl::Seconds(20);  // for the last checkpoint
-  int losses = 0;  // so many masters in a row before this one lost a pserver before they had made a step
+  std::optional<LastEnd> last_end;                      // the agent has restarted the master in its pod
 };
 
 using Phase = job::WorkPhase;
@@ -46,10 +47,17 @@ struct Progress : job::Progress {
 struct WorkerView {
   tasks::WorkerIndex index = 0;
   std::string pod;
+  std::int64_t incarnation = 0;  // of its process
   bool connected = false;
   bool takes_part = false;  // it has done something for the job
   bool has_tasks = false;
   absl::Duration idle;  // since it last made progress
+};
+
+struct PserverView {
+  int index = 0;
+  std::int64_t incarnation = 0;  // of its process
+  bool works = false;            // it has its part of the model
 };
 
 class Master {
@@ -71,8 +79,8 @@ class Master {
   // The pod of a worker, or of a pserver, is gone, so it will not come back by itself.
   virtual void WorkerIsGone(tasks::WorkerIndex worker, const std::string& pod) = 0;
   virtual void PserverIsGone(int pserver, const std::string& pod) = 0;
-  // Those that are connected and have their part of the model.
-  virtual std::vector<int> GetPservers() = 0;
+  // Those that are connected.
+  virtual std::vector<PserverView> GetPservers() = 0;
   // How many pods of a role have been launched and have not ended. When the job is over, the master stays for
   // a moment for those that have not come yet, and tells them.
   virtual void ExpectPods(const std::string& role, int live) = 0;

@@ -82,9 +82,9 @@ class TestElasticJob {
   kv::Store& store() { return *store_; }
 
   // Where it was before, if it was.
-  void Start(int losses = 0) {
-    auto master =
-        Master::Start(*store_, {.spec = spec_, .listen = listen_, .token = "secret", .losses = losses});
+  void Start(std::optional<LastEnd> last_end = std::nullopt) {
+    auto master = Master::Start(
+        *store_, {.spec = spec_, .listen = listen_, .token = "secret", .last_end = std::move(last_end)});
     ASSERT_TRUE(master.ok()) << master.status();
     master_ = *std::move(master);
     listen_ = Address();

@@ -38,7 +38,7 @@ const std::vector<KindFacts>& AllFacts() {
        .status = job::kAiTrainingJobStatus,
        .resource = {"elasticdeeplearning.ai", "v1", "aitrainingjobs", "AITrainingJob"},
        .roles = "replicaSpecs",
-       .object_selector = "!trainyard.dev/elastic-job,!trainyard.dev/launch-task",
+       .object_selector = "!trainyard.dev/elastic-job,!trainyard.dev/launch-task,!trainyard.dev/service",
        .job_label = job::kJobNameLabel,
        .role_label = job::kRoleLabel,
        .index_label = job::kIndexLabel},

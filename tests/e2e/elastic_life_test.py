@@ -56,7 +56,10 @@ class Training(CountingCase):
         self.assertIn("trained %d records, version %d" % (epochs * RECORDS, epochs * RECORDS // 4), out)
         self.assertIn("1 restarts", out, "the master that came back knows of it")
         self.assertIn("worker-0 is restarted: %s-worker-0 was killed by signal 9" % name, err)
+        self.assertIn("the master is restarted in its pod: it was killed by signal 9 (SIGKILL)", err)
         self.assert_each_record_used(name, epochs)
+        in_place = self.progress(name)["masterRestarts"]
+        self.assertEqual((in_place["count"], [one["cause"] for one in in_place["last"]]), (1, ["was killed by signal 9 (SIGKILL)"]))
         logs = self.cluster.kubectl("logs", name + "-master-0").stdout
         self.assertIn("was killed by signal 9 (SIGKILL): starting it again", logs)
         self.assertIn("goes on from a checkpoint", logs)

@@ -3,6 +3,9 @@
 usage: elastic_nodes_test.py TRAINYARD [unittest arguments]
 """
 
+import os
+import signal
+
 import elastic_jobs
 from cluster import eventually
 from elastic_jobs import CountingCase
@@ -48,6 +51,22 @@ class Nodes(CountingCase):
         self.addCleanup(self.cluster.run, "node", "start", node)
         self.check(name, node, err)
         eventually(lambda: not self.cluster.processes(name + "-master-0"), "the master that was cut off to end")
+
+    def test_replaces_a_worker_that_runs_and_does_not_answer(self):
+        """Its node and its pod are well; only the master sees that it is gone."""
+        job = self.start_job("train", *self.counting("silent", 1000000), "--keep")
+        self.await_progress("silent", lambda p: p["workers"] == 2, "training to begin")
+        uids = [self.cluster.get("pod", "silent-worker-%d" % index)["metadata"]["uid"] for index in (0, 1)]
+        os.kill(self.pid("silent", "worker", "silent-worker-0"), signal.SIGSTOP)
+        self.await_progress("silent", lambda p: p["workers"] == 1, "its stream to break")
+        eventually(lambda: "silent-worker-0" in self.replaced("silent"), "its pod to be replaced")
+        self.await_progress("silent", lambda p: p["workers"] == 2, "another to train")
+        self.assertIn("asks for another pod", self.cluster.kubectl("logs", "silent-master-0").stdout)
+        again = [self.cluster.get("pod", "silent-worker-%d" % index)["metadata"]["uid"] for index in (0, 1)]
+        self.assertNotEqual(again[0], uids[0])
+        self.assertEqual(again[1], uids[1], "the other one answers")
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=300)
 
 
 if __name__ == "__main__":

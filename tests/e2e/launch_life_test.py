@@ -375,6 +375,33 @@ class Launcher(ScriptCase):
         self.assertTrue(answers(), "it bears what nobody meant")
 
 
+class LauncherInTheCluster(ScriptCase):
+    """The one that `trainyard launch` starts, which the operator keeps."""
+
+    flags = ("--nodes", "2", "--node-grace", "2s")
+    pod = "trainyard-launcher-launcher-0"
+
+    def test_goes_on_elsewhere_when_its_node_is_killed(self):
+        self.complete(*self.script("first"))
+        before = self.cluster.get("pod", self.pod)
+        node = before["spec"]["nodeName"]
+        self.assertEqual(self.cluster.run("node", "cordon", node).returncode, 0)
+        self.assertEqual(self.launch(*self.script("survives", "--detach", what="wait")).returncode, 0)
+        self.await_task("survives", lambda task: task["phase"] == "Running", "it to run")
+        self.assertEqual(self.cluster.run("node", "kill", node).returncode, 0)
+        def moved():
+            pods = self.cluster.get("pods", "-l", "TrainingJobName=trainyard-launcher")["items"]
+            return any(pod["metadata"]["uid"] != before["metadata"]["uid"] and pod["spec"].get("nodeName", node) != node for pod in pods)
+        eventually(moved, "the launcher to be on another node")
+        self.go("survives")
+        task = self.await_task("survives", lambda task: task["phase"] in ("Succeeded", "Failed"), "it to end")
+        self.assertEqual((task["phase"], task["restarts"]), ("Succeeded", 0), task)
+        self.assertEqual(self.runs("survives"), {"worker-0-1": 1})
+        listed = self.cluster.run("get", "-o", "name").stdout
+        self.assertIn("task/survives", listed)
+        self.assertNotIn("trainyard-launcher", listed, "it is no job of the user's")
+
+
 class WithoutAnOperator(ScriptCase):
     flags = ("--no-operator",)
 

@@ -157,6 +157,7 @@ void JobLink::Run() {
       if (!started_) log::Warn("the workers could not be started", {{"error", started}});
     }
     SettleAttempts();
+    ReplaceLost();
     Report(/*last=*/false);
     const SteadyTime deadline = Clock::System().Steady() + (started_ ? options_.every : kBetweenTries);
     const MutexLock lock(mu_);
@@ -252,12 +253,43 @@ void JobLink::SettleAttempts() {
   for (const WorkerView& worker : master_.GetWorkers()) {
     if (worker.connected && worker.takes_part) working.emplace(kWorkerGroup, worker.index);
   }
-  for (const int index : master_.GetPservers()) working.emplace(kPserverGroup, index);
+  for (const PserverView& pserver : master_.GetPservers()) {
+    if (pserver.works) working.emplace(kPserverGroup, pserver.index);
+  }
   for (const auto& pod : pods_.cache().List()) {
     const FailureCounts::Member member = MemberOf(*pod);
     if (!IsLive(*pod) || !working.contains(member)) continue;
     const MutexLock lock(mu_);
     failures_.Settle(member, FailureCounts::AttemptOf(*pod) - 1);
+  }
+}
+
+// While there is work. Before and after it, processes may be gone for good reasons.
+void JobLink::ReplaceLost() {
+  const Phase phase = master_.GetProgress().phase;
+  if (phase != Phase::kTraining && phase != Phase::kEvaluating && phase != Phase::kPredicting) return;
+  std::map<FailureCounts::Member, std::int64_t> streams;
+  for (const WorkerView& worker : master_.GetWorkers()) {
+    if (worker.connected) streams[{std::string(kWorkerGroup), worker.index}] = worker.incarnation;
+  }
+  for (const PserverView& pserver : master_.GetPservers())
+    streams[{std::string(kPserverGroup), pserver.index}] = pserver.incarnation;
+  std::vector<PodSight> sights;
+  std::map<std::string, std::string> names;  // by uid
+  for (const auto& pod : pods_.cache().List()) {
+    const FailureCounts::Member member = MemberOf(*pod);
+    if (member.first.empty() || !IsLive(*pod) || pod->phase != kube::PodPhase::kRunning) continue;
+    const auto stream = streams.find(member);
+    sights.push_back({.uid = pod->meta.uid,
+                      .incarnation = stream == streams.end() ? 0 : stream->second,
+                      .pserver = member.first == kPserverGroup});
+    names.emplace(pod->meta.uid, pod->meta.name);
+  }
+  for (const std::string& uid : streams_.Look(sights, Clock::System().Steady())) {
+    const std::string& pod = names.at(uid);
+    log::Warn("asks for another pod, as this one runs and its process does not answer", {{"pod", pod}});
+    const absl::Status asked = api_.Do(kube::EvictOperation({options_.ns, pod}, uid)).status();
+    if (!asked.ok()) log::Warn("the pod is not replaced", {{"pod", pod}, {"error", asked}});
   }
 }
 

@@ -1,6 +1,6 @@
 // The master's link to the AITrainingJob that it works for. The operator keeps the job's pods; the master
-// starts its workers by giving their group a size, hears of pods that are gone, and writes its progress into
-// the job's status.
+// starts its workers by giving their group a size, hears of pods that are gone, asks for pods to be replaced
+// whose process it has lost, and writes its progress into the job's status.
 #pragma once
 
 #include <map>
@@ -20,6 +20,7 @@
 #include "kube/informer.h"
 #include "kube/pod.h"
 #include "master/master.h"
+#include "master/pods/lost_streams.h"
 
 namespace trainyard::master {
 
@@ -107,6 +108,7 @@ class JobLink {
   void HearOfEnd(const kube::CompactPod& pod);
   void CountPods();
   void SettleAttempts();
+  void ReplaceLost();
   std::string FindWaiting() const;
   // Which member of the job the pod is; no group: none.
   FailureCounts::Member MemberOf(const kube::CompactPod& pod) const;
@@ -120,6 +122,7 @@ class JobLink {
   // Of the thread.
   bool started_ = false;
   bool read_ = false;
+  LostStreams streams_;
   job::Progress reported_;
   Rates rates_;
   Pace pace_;

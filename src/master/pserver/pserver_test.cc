@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/ids.h"
 #include "gmock/gmock.h"
@@ -147,9 +149,15 @@ TEST(Pservers, AreLostWhenAnotherProcessComesInTheirPlace) {
 
 TEST(Pservers, FailTheJobWhenTheyAreLostTimeAndAgainBeforeAStep) {
   TestElasticJob job({.minibatch = 20, .pservers = 1});
-  job.Start(9);
+  for (int i = 0; i < 9; ++i) {
+    job.Start(LastEnd{.cause = "exited 76", .early = true});
+    job.Kill();
+  }
+  job.Start();  // in another pod
+  EXPECT_EQ(job.master().GetProgress().restarts.count, 9);
   auto pserver = std::make_unique<PserverThread>(job.Pserver(0));
-  while (job.master().GetPservers().empty()) absl::SleepFor(absl::Milliseconds(1));
+  while (std::ranges::none_of(job.master().GetPservers(), &PserverView::works))
+    absl::SleepFor(absl::Milliseconds(1));
   pserver.reset();
   const absl::Status ended = job.master().Wait();
   EXPECT_EQ(job.master().GetProgress().phase, Phase::kFailed);

@@ -219,22 +219,16 @@ std::vector<std::string> Shards::Addresses() {
   return addresses;
 }
 
-std::vector<int> Shards::Connected() {
+std::vector<PserverView> Shards::Connected() {
   const MutexLock lock(mu_);
-  std::vector<int> connected;
+  std::vector<PserverView> connected;
   for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (seats_[i].session != nullptr) connected.push_back(static_cast<int>(i));
+    const Seat& seat = seats_[i];
+    if (seat.session == nullptr) continue;
+    connected.push_back(
+        {.index = static_cast<int>(i), .incarnation = seat.incarnation, .works = seat.obeyed});
   }
   return connected;
-}
-
-std::vector<int> Shards::Working() {
-  const MutexLock lock(mu_);
-  std::vector<int> working;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (seats_[i].session != nullptr && seats_[i].obeyed) working.push_back(static_cast<int>(i));
-  }
-  return working;
 }
 
 std::string Shards::WhoIsMissing() {

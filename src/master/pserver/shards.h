@@ -21,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/steady_time.h"
 #include "master/call.h"
+#include "master/master.h"
 #include "master/wire.pb.h"
 
 namespace trainyard::master {
@@ -65,9 +66,7 @@ class Shards {
   int count() const { return options_.count; }
   std::int64_t generation() const { return options_.generation; }
   std::vector<std::string> Addresses();
-  std::vector<int> Connected();
-  // Of these, those that have obeyed an order.
-  std::vector<int> Working();
+  std::vector<PserverView> Connected();
   bool NobodyIsHere() { return Connected().empty(); }
   // "pserver 1 to come", "pserver 0 to obey, for 12s"; "": nobody is waited for.
   std::string WhoIsMissing();
