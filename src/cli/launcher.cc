@@ -78,7 +78,7 @@ class LauncherCommand final : public Command {
     kube::Api api(*transport, Clock::System(), IdSource::Random());
     TY_ASSIGN_OR_RETURN(const auto calls, http::Calls::Start());
     TY_ASSIGN_OR_RETURN(const launch::AgentSource agent, FindAgent(api));
-    launch::Controller controller(api, *calls, {.ns = ns, .agent = agent});
+    launch::Controller controller(api, *calls, Clock::System(), {.ns = ns, .agent = agent});
     TY_RETURN_IF_ERROR(controller.Start());
     TY_RETURN_IF_ERROR(controller.WaitForSync(kCacheSyncTimeout));
     TY_ASSIGN_OR_RETURN(const auto server,

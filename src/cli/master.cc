@@ -212,7 +212,8 @@ class MasterCommand final : public Command {
     on_running([master = running->get()] { master->Stop(); });
     absl::Status ended;
     {
-      const master::JobLink link(api, **running, options);
+      master::JobLink link(api, Clock::System(), **running, options);
+      link.Start();
       ended = Wait(**running);
     }
     on_running([] {});

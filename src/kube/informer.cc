@@ -38,6 +38,11 @@ void InformerBase::Run() {
   }
 }
 
+bool InformerBase::StepNow() {
+  const Progress progress = Step(absl::ZeroDuration());
+  return !progress.idle && progress.wait == absl::ZeroDuration();
+}
+
 bool InformerBase::Stopping() const {
   MutexLock lock(mu_);
   return stopping_;

@@ -49,6 +49,8 @@ class InformerBase {
 
   // One step in this thread instead; waits no longer than `patience` for an event.
   virtual Progress Step(absl::Duration patience) = 0;
+  // The same without waiting; whether anything came.
+  bool StepNow();
 
  protected:
   InformerBase(Clock& clock, std::string what);

@@ -66,8 +66,9 @@ absl::StatusOr<AgentStatus> ParseAgentStatus(std::string_view json) {
   return status;
 }
 
-AgentWatch::AgentWatch(http::Calls& calls, std::function<void(const kube::ObjectKey& task)> changed)
-    : calls_(calls), changed_(std::move(changed)), shared_(std::make_shared<Shared>()) {
+AgentWatch::AgentWatch(http::Calls& calls, Clock& clock,
+                       std::function<void(const kube::ObjectKey& task)> changed)
+    : calls_(calls), clock_(clock), changed_(std::move(changed)), shared_(std::make_shared<Shared>()) {
   const MutexLock lock(shared_->mu);
   shared_->watch = this;
 }
@@ -84,8 +85,7 @@ AgentWatch::~AgentWatch() {
 void AgentWatch::Watch(const AgentPlace& place) {
   {
     const MutexLock lock(mu_);
-    if (!agents_.try_emplace(place.pod_uid, Agent{.place = place, .since = Clock::System().Now()}).second)
-      return;
+    if (!agents_.try_emplace(place.pod_uid, Agent{.place = place, .since = clock_.Now()}).second) return;
   }
   Ask(place.pod_uid);
 }
@@ -173,7 +173,7 @@ void AgentWatch::OnAnswer(const std::string& pod_uid, const absl::StatusOr<http:
       agent.failures = 0;
       if (Learn(agent, *status)) task = agent.place.task;
     } else if (++agent.failures >= kSilentAfter && agent.status && !agent.status->seen.silent_since) {
-      agent.status->seen.silent_since = Clock::System().Now();
+      agent.status->seen.silent_since = clock_.Now();
       task = agent.place.task;
     }
   }

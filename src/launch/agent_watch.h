@@ -39,8 +39,8 @@ struct AgentPlace {
 class AgentWatch {
  public:
   // `changed` is told of a task when one of its agents has something to say; on the thread of the calls. The
-  // calls outlive it.
-  AgentWatch(http::Calls& calls, std::function<void(const kube::ObjectKey& task)> changed);
+  // calls and the clock outlive it.
+  AgentWatch(http::Calls& calls, Clock& clock, std::function<void(const kube::ObjectKey& task)> changed);
   ~AgentWatch();
 
   // Begins to listen to it; nothing, if that has begun.
@@ -72,6 +72,7 @@ class AgentWatch {
   void OnAnswer(const std::string& pod_uid, const absl::StatusOr<http::Answer>& answer);
 
   http::Calls& calls_;
+  Clock& clock_;
   const std::function<void(const kube::ObjectKey& task)> changed_;
   std::shared_ptr<Shared> shared_;
   mutable Mutex mu_;

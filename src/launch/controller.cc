@@ -107,23 +107,25 @@ absl::StatusOr<StoredTask> ParseStoredTask(std::string json) {
   return task;
 }
 
-Controller::Controller(kube::Api& api, http::Calls& calls, ControllerOptions options)
+Controller::Controller(kube::Api& api, http::Calls& calls, Clock& clock, ControllerOptions options)
     : api_(api),
       calls_(calls),
+      clock_(clock),
       options_(std::move(options)),
-      queue_(Clock::System(), IdSource::Random()),
-      events_(api, Clock::System(), IdSource::Random(), {.component = std::string(kManager)}),
-      writes_(Clock::System()),
-      agents_(calls, [this](const kube::ObjectKey& key) { queue_.Add(key); }),
-      tasks_(api, Clock::System(), IdSource::Random(),
+      seeds_(options_.seed ? IdSource(*options_.seed) : IdSource::Random()),
+      queue_(clock, IdSource(seeds_.Next())),
+      events_(api, clock, IdSource(seeds_.Next()), {.component = std::string(kManager)}),
+      writes_(clock),
+      agents_(calls, clock, [this](const kube::ObjectKey& key) { queue_.Add(key); }),
+      tasks_(api, clock, IdSource(seeds_.Next()),
              {.resource = AITrainingJobs(), .ns = options_.ns, .label_selector = std::string(kTaskLabel)},
              ParseStoredTask),
       pods_(
-          api, Clock::System(), IdSource::Random(),
+          api, clock, IdSource(seeds_.Next()),
           {.resource = kube::Resource::Pods(), .ns = options_.ns, .label_selector = std::string(kTaskLabel)},
           [](std::string json) { return kube::ParsePod(std::move(json)); }),
       pods_by_task_(pods_.AddIndex(kube::IndexByLabel<kube::CompactPod>(std::string(kTaskLabel)))),
-      runner_(queue_, Clock::System(), [this](const kube::ObjectKey& key) { return PassOver(key); },
+      runner_(queue_, clock, [this](const kube::ObjectKey& key) { return PassOver(key); },
               {.name = "tasks", .workers = options_.workers}) {
   tasks_.OnChange([this](const kube::Change<StoredTask>& change) {
     writes_.Seen(change);
@@ -141,9 +143,9 @@ Controller::~Controller() {
 
 absl::Status Controller::Start() {
   // A cluster that has just been started may not have its kinds yet.
-  const SteadyTime deadline = Clock::System().Steady() + kKindPatience;
+  const SteadyTime deadline = clock_.Steady() + kKindPatience;
   while (kube::IsNotFound(api_.List(AITrainingJobs(), options_.ns, {.limit = 1}).status())) {
-    if (Clock::System().Steady() > deadline) return KindIsMissing();
+    if (clock_.Steady() > deadline) return KindIsMissing();
     absl::SleepFor(kBetweenLooks);
   }
   events_.Start();
@@ -151,6 +153,12 @@ absl::Status Controller::Start() {
   pods_.Start();
   runner_.Start();
   return absl::OkStatus();
+}
+
+bool Controller::Step() {
+  bool came = tasks_.StepNow();
+  came |= pods_.StepNow();
+  return runner_.RunOne(clock_.Steady()) || came;
 }
 
 absl::Status Controller::WaitForSync(absl::Duration timeout) {
@@ -166,7 +174,7 @@ void Controller::Changed(const kube::ObjectKey& key) {
 }
 
 std::uint64_t Controller::AwaitChange(std::uint64_t seen, absl::Duration timeout) {
-  const SteadyTime deadline = Clock::System().Steady() + timeout;
+  const SteadyTime deadline = clock_.Steady() + timeout;
   const MutexLock lock(mu_);
   while (changes_ == seen && changed_.WaitUntil(mu_, deadline)) {
   }
@@ -191,14 +199,14 @@ absl::Status Controller::Create(const TaskSpec& spec) {
   if (kube::IsNotFound(made)) return KindIsMissing();
   TY_RETURN_IF_ERROR(made);
   // The caller may ask for it at once.
-  const SteadyTime deadline = Clock::System().Steady() + kSeenWithin;
-  for (std::uint64_t seen = 0; Find(spec.name) == nullptr && Clock::System().Steady() < deadline;)
+  const SteadyTime deadline = clock_.Steady() + kSeenWithin;
+  for (std::uint64_t seen = 0; Find(spec.name) == nullptr && clock_.Steady() < deadline;)
     seen = AwaitChange(seen, kBetweenLooks);
   return absl::OkStatus();
 }
 
 absl::Status Controller::CreateSecret(const TaskSpec& spec) {
-  const SteadyTime deadline = Clock::System().Steady() + kGoneWithin;
+  const SteadyTime deadline = clock_.Steady() + kGoneWithin;
   for (;;) {
     TY_ASSIGN_OR_RETURN(const std::string token, NewToken());
     const absl::Status made =
@@ -212,7 +220,7 @@ absl::Status Controller::CreateSecret(const TaskSpec& spec) {
                  kube::GetOperation(AITrainingJobs(), {options_.ns, spec.name})});
     const auto meta = found[0].ok() ? kube::ParseObjectMeta(*found[0]) : found[0].status();
     if (found[1].ok() || (meta.ok() && !meta->controller)) return absl::OkStatus();
-    if (Clock::System().Steady() > deadline)
+    if (clock_.Steady() > deadline)
       return absl::UnavailableError(StrCat("secrets ", TokenName(spec.name),
                                            " is there already and not this task's: delete it, or choose "
                                            "another --task"));
@@ -271,7 +279,7 @@ kube::Pass Controller::Carry(const kube::ObjectKey& key, const StoredTask& task)
     return {kube::Done()};
   }
   if (const absl::Status learnt = LearnToken(task); !learnt.ok()) return GiveReason(key, task, learnt);
-  const TaskPlan plan = PlanTask(Observe(task), Clock::System().Now());
+  const TaskPlan plan = PlanTask(Observe(task), clock_.Now());
   std::string actions;
   for (const Action& action : plan.actions) StrAppend(actions, actions.empty() ? "" : ", ", Print(action));
   if (const absl::Status acted = Act(task, plan.actions); !acted.ok()) return GiveReason(key, task, acted);
@@ -299,7 +307,7 @@ absl::Duration Controller::HoldBack(const kube::ObjectKey& key, const Progress& 
                                     const Progress& after) {
   if (before.phase != after.phase) return absl::ZeroDuration();
   const MutexLock lock(mu_);
-  const SteadyTime now = Clock::System().Steady();
+  const SteadyTime now = clock_.Steady();
   return stored_.try_emplace(key, now).first->second + kBetweenWrites - now;
 }
 
@@ -390,7 +398,7 @@ absl::Status Controller::Store(const kube::ObjectKey& key, const StoredTask& tas
   TY_ASSIGN_OR_RETURN(const kube::ObjectMeta meta, kube::ParseObjectMeta(std::move(answer)));
   writes_.ExpectVersion(key, key, meta.resource_version);
   const MutexLock lock(mu_);
-  stored_[key] = Clock::System().Steady();
+  stored_[key] = clock_.Steady();
   return absl::OkStatus();
 }
 

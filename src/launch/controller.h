@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,17 +45,20 @@ struct ControllerOptions {
   std::string ns = "default";
   AgentSource agent;
   int workers = 4;
+  std::optional<std::uint64_t> seed;  // nothing: a random one
 };
 
 class Controller {
  public:
-  // The API outlives it.
-  Controller(kube::Api& api, http::Calls& calls, ControllerOptions options);
+  // What is given outlives it.
+  Controller(kube::Api& api, http::Calls& calls, Clock& clock, ControllerOptions options);
   ~Controller();
 
   // FailedPrecondition: the cluster has no AITrainingJobs, and how it gets them.
   absl::Status Start();
   absl::Status WaitForSync(absl::Duration timeout);
+  // Instead of Start(): takes one step in the caller's thread, and returns whether it did anything.
+  bool Step();
 
   // ---- What clients want. Errors are for them: InvalidArgument, AlreadyExists, NotFound,
   // FailedPrecondition.
@@ -93,7 +97,9 @@ class Controller {
 
   kube::Api& api_;
   http::Calls& calls_;
+  Clock& clock_;
   const ControllerOptions options_;
+  IdSource seeds_;
   kube::WorkQueue queue_;
   kube::EventRecorder events_;
   kube::Expectations writes_;

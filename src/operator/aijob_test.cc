@@ -489,9 +489,10 @@ TEST(AiJobMaker, LetsPodsWaitForTheirGang) {
   EXPECT_EQ(Find(alone, {"spec", "schedulingGates"}), nullptr);
   EXPECT_EQ(
       StringAt(made(job::GangScheduler::kCoscheduling), {"metadata", "labels", placement::kPodGroupLabel}),
-      "mnist");
+      "mnist-aitrainingjob");
   const Document volcano = made(job::GangScheduler::kVolcano);
-  EXPECT_EQ(StringAt(volcano, {"metadata", "annotations", reconcile::kVolcanoGroupAnnotation}), "mnist");
+  EXPECT_EQ(StringAt(volcano, {"metadata", "annotations", reconcile::kVolcanoGroupAnnotation}),
+            "mnist-aitrainingjob");
   EXPECT_EQ(StringAt(volcano, {"spec", "schedulerName"}), "volcano");
   const Document gated = made(job::GangScheduler::kGates);
   const Array* gates = ArrayAt(gated, {"spec", "schedulingGates"});

@@ -97,6 +97,7 @@ void Gatekeeper::Start() {
     MutexLock lock(mu_);
     stopping_ = false;
   }
+  threaded_ = true;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -129,7 +130,9 @@ std::unique_ptr<std::vector<placement::PodPtr>> Gatekeeper::ListPods() {
     pods_ = std::make_unique<kube::Informer<placement::PodDemand>>(
         api_, clock_, IdSource(ids_.Next()), kube::WatcherOptions{.resource = kube::Resource::Pods()},
         placement::ParseDemand);
-    pods_->Start();
+    if (threaded_) pods_->Start();
+  }
+  while (!threaded_ && pods_->StepNow()) {
   }
   if (!pods_->HasSynced()) return nullptr;
   return std::make_unique<std::vector<placement::PodPtr>>(pods_->cache().List());

@@ -60,9 +60,11 @@ class Gatekeeper {
   void Start();
   void Stop();
 
+  // Once, in the caller's.
+  void Pass();
+
  private:
   void Run();
-  void Pass();
   // Null: they are not all seen yet. From the first call on they are watched.
   std::unique_ptr<std::vector<placement::PodPtr>> ListPods();
 
@@ -73,6 +75,7 @@ class Gatekeeper {
   std::vector<reconcile::Controller*> controllers_;
   std::unique_ptr<kube::Informer<placement::PodDemand>> pods_;  // all of the cluster; null: nobody waits yet
   std::unique_ptr<Alarm> alarm_;
+  bool threaded_ = false;
   std::thread thread_;
   mutable Mutex mu_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;

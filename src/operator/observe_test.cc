@@ -277,5 +277,15 @@ TEST(ObserveNode, IsReadyOrNotSinceThen) {
   EXPECT_EQ(sight.since, kTen);
 }
 
+TEST(PodGroupName, DiffersBetweenKindsAndFitsIntoALabel) {
+  EXPECT_EQ(reconcile::PodGroupName("TFJob", "mnist"), "mnist-tfjob");
+  EXPECT_EQ(reconcile::PodGroupName("AITrainingJob", "mnist"), "mnist-aitrainingjob");
+  const std::string longest(59, 'x');
+  const std::string name = reconcile::PodGroupName("AITrainingJob", longest);
+  EXPECT_EQ(name.size(), 63U);
+  EXPECT_NE(name, reconcile::PodGroupName("PyTorchJob", longest));
+  EXPECT_NE(name, reconcile::PodGroupName("AITrainingJob", longest.substr(1)));
+}
+
 }  // namespace
 }  // namespace trainyard::ops

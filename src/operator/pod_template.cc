@@ -41,7 +41,7 @@ void JoinGang(job::GangScheduler gang, const std::string& group, Object& metadat
 Document PodFromTemplate(const Document& pod_template, ObjectParts parts) {
   const int attempt = parts.attempt;
   const job::GangScheduler gang = parts.gang;
-  const std::string group(Text(parts.owner["name"]));
+  const std::string group = reconcile::PodGroupName(Text(parts.owner["kind"]), Text(parts.owner["name"]));
   Object metadata = Metadata(std::move(parts));
   Object& labels = metadata["labels"].get_object();
   if (const Object* own = ObjectAt(pod_template, {"metadata", "labels"})) {

@@ -106,7 +106,7 @@ class Actor {
   }
   void Prepare(const job::Action& action, const job::WritePodGroup& write) {
     const Resource& resource = PodGroupsOf(write.gang);
-    const ObjectKey key = owner_;
+    const ObjectKey key = Named(PodGroupName(kind_.resource().kind, job_.meta.name));
     Object metadata = OwnMetadata(key, write.version);
     std::string text = PrintJson(Object{{"apiVersion", resource.ApiVersion()},
                                         {"kind", resource.kind},

@@ -165,10 +165,7 @@ bool Caches::HasSynced() const { return std::ranges::all_of(informers_, &kube::I
 
 bool Caches::Step() {
   bool came = false;
-  for (kube::InformerBase* informer : informers_) {
-    const auto progress = informer->Step(absl::ZeroDuration());
-    came |= !progress.idle && progress.wait == absl::ZeroDuration();
-  }
+  for (kube::InformerBase* informer : informers_) came |= informer->StepNow();
   return came;
 }
 
@@ -236,7 +233,9 @@ std::optional<job::ConfigMapView> Caches::FindConfigMap(const CompactJob& job,
 }
 
 std::optional<job::PodGroupView> Caches::FindPodGroup(const CompactJob& job) const {
-  const auto found = pod_groups_ == nullptr ? nullptr : pod_groups_->cache().Get(job.meta.Key());
+  if (pod_groups_ == nullptr) return std::nullopt;
+  const auto found = pod_groups_->cache().Get(
+      {std::string(job.meta.ns.view()), PodGroupName(kind_.resource().kind, job.meta.name)});
   if (found == nullptr || !found->meta.controller || found->meta.controller->uid != job.meta.uid)
     return std::nullopt;
   return job::PodGroupView{.version = found->meta.resource_version,

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "job/members.h"
 
 namespace trainyard::reconcile {
 
@@ -25,6 +27,14 @@ std::string ConfigName(const CompactJob& job) {
   return job.spec.names_with_uid
              ? StrCat(job.meta.name, "-config-", std::string_view(job.meta.uid).substr(0, kSuffix))
              : StrCat(job.meta.name, "-config");
+}
+
+std::string PodGroupName(std::string_view kind, std::string_view job) {
+  constexpr std::size_t kMost = 63;  // pods name it by a label
+  std::string name = StrCat(job, "-", absl::AsciiStrToLower(std::string(kind)));
+  if (name.size() <= kMost) return name;
+  const std::string fingerprint = job::Fingerprint(name);
+  return StrCat(name.substr(0, kMost - fingerprint.size() - 1), "-", fingerprint);
 }
 
 absl::StatusOr<CompactJob> DecodeJob(const Kind& kind, const std::string& json, FindKnownJob find) {

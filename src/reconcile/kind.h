@@ -34,6 +34,8 @@ job::NameRule NamingOf(const CompactJob& job);
 // The ConfigMap that pods mount when what they are told of each other does not fit their environment, and
 // where they find its files.
 std::string ConfigName(const CompactJob& job);
+// The PodGroup of the job's gang. Jobs of several kinds may have the same name, so the kind is part of it.
+std::string PodGroupName(std::string_view kind, std::string_view job);
 inline constexpr std::string_view kConfigFolder = "/var/run/trainyard/config";
 
 // The reference by which an object belongs to the job, and goes with it.

@@ -59,17 +59,13 @@ void Surroundings::Stop() {
 }
 
 bool Surroundings::Step() {
-  const auto step = [](kube::InformerBase& informer) {
-    const auto progress = informer.Step(absl::ZeroDuration());
-    return !progress.idle && progress.wait == absl::ZeroDuration();
-  };
   bool wanted = false;
   {
     MutexLock lock(mu_);
     wanted = load_wanted_;
   }
-  const bool came = step(nodes_);
-  return (wanted && step(load_)) || came;
+  const bool came = nodes_.StepNow();
+  return (wanted && load_.StepNow()) || came;
 }
 
 NodeSight Surroundings::FindNode(const kube::CompactPod& pod) {

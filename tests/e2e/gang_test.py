@@ -110,16 +110,33 @@ class PodGroups(GangRules, GangCase):
     def test_tells_the_scheduler_by_a_pod_group(self):
         self.submit(self.gang("told", 7))
         self.await_waiting("told", 7, "gang of 7 needs 7 cpu; 6 are free")
-        group = self.cluster.get("podgroups.scheduling.x-k8s.io", "told", "-n", self.namespace)
+        group = self.cluster.get("podgroups.scheduling.x-k8s.io", "told-aitrainingjob", "-n", self.namespace)
         self.assertEqual(group["spec"], {"minMember": 7})
         self.assertEqual(group["metadata"]["ownerReferences"][0]["uid"], self.job("told")["metadata"]["uid"])
         for pod in self.pods_of("told").values():
-            self.assertEqual(pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"], "told")
+            self.assertEqual(pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"], "told-aitrainingjob")
             condition = next(c for c in pod["status"]["conditions"] if c["type"] == "PodScheduled")
             self.assertEqual((condition["status"], condition["reason"]), ("False", "Unschedulable"))
             self.assertEqual(condition["message"], "gang of 7 needs 7 cpu; 6 are free")
         self.kubectl("delete", "aitj", "told")
         eventually(lambda: "told" not in self.kubectl("get", "podgroups", "-o", "name").stdout, "its group to go with it")
+
+    def test_keeps_the_gangs_of_two_kinds_with_one_name_apart(self):
+        worker = {"replicas": 2, "template": {"spec": {"containers": [
+            {"name": "tensorflow", "image": "x", "command": ["sleep", "1000"], **ONE}]}}}
+        self.submit(self.gang("same", 3), {
+            "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "same"},
+            "spec": {"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}, "tfReplicaSpecs": {"Worker": worker}}})
+
+        def running(kind):
+            pods = self.cluster.get("pods", "-n", self.namespace)["items"]
+            return sum(pod["metadata"]["ownerReferences"][0]["kind"] == kind and pod["status"].get("phase") == "Running"
+                       for pod in pods)
+        eventually(lambda: (running("AITrainingJob"), running("TFJob")) == (3, 2), "both gangs to run")
+        groups = self.cluster.get("podgroups.scheduling.x-k8s.io", "-n", self.namespace)["items"]
+        self.assertEqual({group["metadata"]["name"]: group["spec"]["minMember"] for group in groups},
+                         {"same-aitrainingjob": 3, "same-tfjob": 2})
+        self.kubectl("delete", "aitj,tfjob", "same")
 
     def test_groups_may_say_otherwise_than_their_job(self):
         roles = {"trainer": role(self.behind("mixed"), 7, container=ONE), "watcher": role("sleep 1000", gang=False)}
@@ -167,10 +184,10 @@ class Volcano(GangCase, AiOperatorCase):
         self.submit(self.gang("told", 3), self.gang("elsewhere", 2, schedulerName="another"))
         for name, size, scheduler in (("told", 3, "volcano"), ("elsewhere", 2, "another")):
             eventually(lambda: len(self.pods_of(name)) == size, "the pods of %s to exist" % name)
-            group = self.cluster.get("podgroups.scheduling.volcano.sh", name, "-n", self.namespace)
+            group = self.cluster.get("podgroups.scheduling.volcano.sh", name + "-aitrainingjob", "-n", self.namespace)
             self.assertEqual(group["spec"], {"minMember": size})
             for pod in self.pods_of(name).values():
-                self.assertEqual(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"], name)
+                self.assertEqual(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"], name + "-aitrainingjob")
                 self.assertEqual(pod["spec"]["schedulerName"], scheduler)
 
 

@@ -185,6 +185,44 @@ def line_program(path, *, batch=32, width=13, hidden=64, optimizer=None, seed=7)
     return net.finish(), loss.name
 
 
+class CountedRows:
+    """Records of a linear function, and a program that counts how often each is used, beside learning it.
+
+    Each record has a row of a table, and the gradient of a row is 1 whenever its record is used, or 1/2 when the step
+    had two contributions. Adagrad sums up the squares, so the sum of a row shows how often it was used: once in each of
+    two passes gives 1/4 + 1/4, 1/4 + 1 or 1 + 1, or 1 where both trainers use it in one step, the one for the first pass and
+    the other for the second. A row that is lost in one pass gives 1/4 in most steps, and one used three times 3/4, 3/2 or more.
+    """
+
+    passes = 2
+    once = (0.5, 1.0, 1.25, 2.0)
+
+    def __init__(self, path, records):
+        self.path, self.records = path, records
+        rng = np.random.default_rng(2)
+        x = rng.normal(size=(records, 4))
+        y = x @ np.array([1.0, -2.0, 0.5, 3.0])
+        with open(path, "w") as file:
+            for i in range(records):
+                file.write("%d,%s,%.6f\n" % (i, ",".join("%.6f" % value for value in x[i]), y[i]))
+
+    def program(self):
+        net = ty.Net("counted", seed=3)
+        row, x, y = net.read(sources=[self.path], format="csv", batch_size=1, shuffle_seed=9,
+                             fields=[ty.Field("row", [1], dtype="i64"), ty.Field("x", [4]), ty.Field("y", [1])])
+        used = net.embedding(row, self.records, 1, weight=ty.Param(name="used", init=ty.Constant(0.0)))
+        error = net.mean(net.square_error_cost(net.fc(x, 1, bias=False, weight=ty.Param(name="weight")), y))
+        net.output(error, every=20)
+        net.minimize(error + net.mean(used), ty.Adagrad(rate=0.5))
+        return net.finish(), error.name
+
+    def wrong(self, values):
+        """The rows that were not used once in each pass, and their sums."""
+        sums = next(value for name, value in values.items() if name.startswith("used") and "moment" in name)
+        return {row: float(value) for row, value in enumerate(sums[:, 0])
+                if not any(abs(value - sum_) < 1e-3 for sum_ in self.once)}
+
+
 def run_client(code, **env):
     """Another client, in a process of its own; it prints what the test waits for."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(ty.__file__)))

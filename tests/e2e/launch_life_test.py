@@ -20,52 +20,7 @@ import urllib.request
 import cases
 import graph_jobs
 from cluster import environment, eventually
-from launches import LaunchCase
-
-# Says who it is and which attempt, in a file of its own, and then does what WHAT says.
-SCRIPT = """
-import os, sys, time
-name = "%s-%s" % (os.environ["TRAINYARD_MEMBER"], os.environ["TRAINYARD_ATTEMPT"])
-with open(os.path.join(os.environ["RUNS"], name), "a") as file:
-    file.write("run\\n")
-print("hello from", name, flush=True)
-what = os.environ.get("WHAT", "")
-if what == "fail":
-    sys.exit(3)
-while what == "wait" and not os.path.exists(os.path.join(os.environ["RUNS"], "go")):
-    time.sleep(0.01)
-print("bye from", name, flush=True)
-"""
-
-
-class ScriptCase(LaunchCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.image = os.path.join(cls.folder, "image")
-        os.makedirs(cls.image)
-        with open(os.path.join(cls.image, "exec.py"), "w") as file:
-            file.write(SCRIPT)
-
-    def script(self, name, *flags, what=""):
-        """What launches the script, with a folder for what it has run."""
-        runs = os.path.join(self.folder, "runs-" + name)
-        os.makedirs(runs, exist_ok=True)
-        return ["--task", name, "--image", self.image, "--env", "RUNS=" + runs, "--env", "WHAT=" + what, *map(str, flags)]
-
-    def runs(self, name):
-        """{"worker-0-1": how often} of what has been run."""
-        folder = os.path.join(self.folder, "runs-" + name)
-        found = {}
-        for run in os.listdir(folder):
-            if run != "go":
-                with open(os.path.join(folder, run)) as file:
-                    found[run] = len(file.readlines())
-        return found
-
-    def go(self, name):
-        with open(os.path.join(self.folder, "runs-" + name, "go"), "w"):
-            pass
+from launches import ScriptCase, launcher_beside
 
 
 class Life(ScriptCase):
@@ -219,21 +174,7 @@ class Nodes(ScriptCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.master = "http://127.0.0.1:%d" % graph_jobs.free_port()
-        launcher = subprocess.Popen([cases.TRAINYARD, "launcher", "--kubeconfig", cls.cluster.kubeconfig, "--listen",
-                                     cls.master.removeprefix("http://")], env=environment(), stderr=subprocess.DEVNULL)
-        cls.addClassCleanup(launcher.wait)
-        cls.addClassCleanup(launcher.kill)
-        def answers():
-            try:
-                return urllib.request.urlopen(cls.master + "/healthz", timeout=300).status == 200
-            except OSError:
-                return False
-        eventually(answers, "the launcher to answer")
-
-    def task(self, name):
-        done = self.cluster.run("launch", "status", name, "-o", "json", "--master", self.master)
-        return json.loads(done.stdout) if done.returncode == 0 else None
+        cls.master = launcher_beside(cls)
 
     def node(self, verb, *nodes):
         for node in nodes:

@@ -8,15 +8,34 @@ import sys
 import tempfile
 import unittest
 import unittest.mock
+import urllib.request
 
 import cases
+import graph_jobs
 from cluster import environment, eventually
+
+
+# Says who it is and which attempt, in a file of its own, and then does what WHAT says.
+SCRIPT = """
+import os, sys, time
+name = "%s-%s" % (os.environ["TRAINYARD_MEMBER"], os.environ["TRAINYARD_ATTEMPT"])
+with open(os.path.join(os.environ["RUNS"], name), "a") as file:
+    file.write("run\\n")
+print("hello from", name, flush=True)
+what = os.environ.get("WHAT", "")
+if what == "fail":
+    sys.exit(3)
+while what == "wait" and not os.path.exists(os.path.join(os.environ["RUNS"], "go")):
+    time.sleep(0.01)
+print("bye from", name, flush=True)
+"""
 
 
 class LaunchCase(unittest.TestCase):
     """All tests of a class share a cluster, and use names of their own."""
 
     flags = ()
+    master = None  # the URL of a launcher beside the cluster
 
     @classmethod
     def setUpClass(cls):
@@ -68,7 +87,8 @@ class LaunchCase(unittest.TestCase):
 
     def task(self, name):
         """What `launch status` says; None: it says that there is no such task, or no launcher yet."""
-        done = self.cluster.run("launch", "status", name, "-o", "json")
+        beside = ("--master", self.master) if self.master else ()
+        done = self.cluster.run("launch", "status", name, "-o", "json", *beside)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def await_task(self, name, condition, what):
@@ -95,3 +115,50 @@ class LaunchCase(unittest.TestCase):
         """The one process of a script that has no more."""
         (pid,) = eventually(lambda: self.pids(task, member), "%s of %s to run" % (member, task))
         return pid
+
+
+class ScriptCase(LaunchCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.image = os.path.join(cls.folder, "image")
+        os.makedirs(cls.image)
+        with open(os.path.join(cls.image, "exec.py"), "w") as file:
+            file.write(SCRIPT)
+
+    def script(self, name, *flags, what=""):
+        """What launches the script, with a folder for what it has run."""
+        runs = os.path.join(self.folder, "runs-" + name)
+        os.makedirs(runs, exist_ok=True)
+        return ["--task", name, "--image", self.image, "--env", "RUNS=" + runs, "--env", "WHAT=" + what, *map(str, flags)]
+
+    def runs(self, name):
+        """{"worker-0-1": how often} of what has been run."""
+        folder = os.path.join(self.folder, "runs-" + name)
+        found = {}
+        for run in os.listdir(folder):
+            if run != "go":
+                with open(os.path.join(folder, run)) as file:
+                    found[run] = len(file.readlines())
+        return found
+
+    def go(self, name):
+        with open(os.path.join(self.folder, "runs-" + name, "go"), "w"):
+            pass
+
+
+def launcher_beside(case):
+    """Starts a launcher that no node takes along, for the cluster of a class; its URL."""
+    url = "http://127.0.0.1:%d" % graph_jobs.free_port()
+    launcher = subprocess.Popen([cases.TRAINYARD, "launcher", "--kubeconfig", case.cluster.kubeconfig, "--listen",
+                                 url.removeprefix("http://")], env=environment(), stderr=subprocess.DEVNULL)
+    case.addClassCleanup(launcher.wait)
+    case.addClassCleanup(launcher.kill)
+
+    def answers():
+        try:
+            return urllib.request.urlopen(url + "/healthz", timeout=300).status == 200
+        except OSError:
+            return False
+    eventually(answers, "the launcher to answer")
+    return url

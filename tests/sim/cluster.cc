@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "kube/quantity.h"
 #include "kv/memory_store.h"
 #include "operator/kinds.h"
 #include "tests/sim/documents.h"
@@ -124,14 +125,43 @@ void Cluster::LoseNode(const std::string& name, bool for_good) {
 
 void Cluster::SetNodeReady(const std::string& name, bool ready) {
   const Object patch{
-      {"status", Object{{"allocatable", Object{{"cpu", "2"}, {"pods", "8"}}},
-                        {"conditions", Array{Object{{"type", "Ready"},
-                                                    {"status", ready ? "True" : "Unknown"},
-                                                    {"lastTransitionTime", PrintTime(clock_.Now())}}}}}}};
+      {"status",
+       Object{{"allocatable", Object{{"cpu", StrCat(kNodeMillis, "m")}, {"pods", StrCat(kNodePods)}}},
+              {"conditions", Array{Object{{"type", "Ready"},
+                                          {"status", ready ? "True" : "Unknown"},
+                                          {"lastTransitionTime", PrintTime(clock_.Now())}}}}}}};
   (void)user_.Patch(Resource::Nodes(), {"", name}, PrintJson(patch), {.type = kube::PatchType::kMerge},
                     "status");
   if (ready) lost_nodes_.erase(name);
   if (!ready) lost_nodes_.insert(name);
+}
+
+// ---- the scheduler
+
+std::int64_t Cluster::MillisOf(const Document& pod) {
+  std::int64_t millis = 0;
+  const Array* const containers = ArrayAt(pod, {"spec", "containers"});
+  for (std::size_t i = 0; containers != nullptr && i < containers->size(); ++i) {
+    const auto cpu = kube::Quantity::Parse(StringAt((*containers)[i], {"resources", "requests", "cpu"}));
+    if (cpu.ok()) millis += cpu->Milli().value_or(0);
+  }
+  return millis;
+}
+
+std::map<std::string, Cluster::Room> Cluster::FindRoom() {
+  std::map<std::string, Room> rooms;
+  for (const Document& node : List(Resource::Nodes())) {
+    const std::string name(StringAt(node, {"metadata", "name"}));
+    if (!IsLost(name)) rooms[name] = {.millis = kNodeMillis, .pods = kNodePods};
+  }
+  for (const Document& pod : ListPods()) {
+    const auto room = rooms.find(std::string(StringAt(pod, {"spec", "nodeName"})));
+    const std::string_view phase = StringAt(pod, {"status", "phase"});
+    if (room == rooms.end() || phase == "Succeeded" || phase == "Failed") continue;
+    room->second.millis -= MillisOf(pod);
+    --room->second.pods;
+  }
+  return rooms;
 }
 
 // ---- kubelets
@@ -166,7 +196,11 @@ void Cluster::Bind(const Document& pod, const std::string& node) {
 }
 
 void Cluster::StartPod(const Document& pod) {
-  PatchPodStatus(pod, {{"phase", "Running"}, {"containerStatuses", Container(pod, Running(), 0)}},
+  const int address = ++addresses_;
+  PatchPodStatus(pod,
+                 {{"phase", "Running"},
+                  {"podIP", StrCat("10.", address / 65536, ".", address / 256 % 256, ".", address % 256)},
+                  {"containerStatuses", Container(pod, Running(), 0)}},
                  "a kubelet starts");
 }
 
@@ -216,7 +250,8 @@ void Cluster::CollectGarbage() {
   if (!std::exchange(garbage_, false)) return;
   std::set<std::string> uids;
   for (const Document& job : ListJobs()) uids.insert(UidOf(job));
-  for (const Resource* resource : {&Resource::Pods(), &Resource::Services(), &Resource::ConfigMaps()}) {
+  for (const Resource* resource :
+       {&Resource::Pods(), &Resource::Services(), &Resource::ConfigMaps(), &Resource::Secrets()}) {
     const Objects objects = List(*resource);
     for (const Document& object : objects) {
       const Array* owners = ArrayAt(object, {"metadata", "ownerReferences"});

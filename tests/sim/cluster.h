@@ -66,6 +66,18 @@ class Cluster {
   bool IsOnLostNode(const Document& pod) const;
   void LoseNode(const std::string& name, bool for_good);
 
+  // ---- the scheduler
+
+  static constexpr std::int64_t kNodeMillis = 2000;  // of cpu, for pods of each node
+  static constexpr int kNodePods = 8;
+  static std::int64_t MillisOf(const Document& pod);
+  // What is free on each node that is ready.
+  struct Room {
+    std::int64_t millis = 0;
+    int pods = 0;
+  };
+  std::map<std::string, Room> FindRoom();
+
   // ---- kubelets
 
   void Bind(const Document& pod, const std::string& node);
@@ -100,6 +112,7 @@ class Cluster {
   apiserver::DirectTransport direct_;
   kube::Api user_;
   bool garbage_ = false;
+  int addresses_ = 0;  // that pods have got
   struct Listed {
     kv::Revision revision = 0;
     Objects objects;

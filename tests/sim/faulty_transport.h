@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/document.h"
 #include "base/ids.h"
 #include "base/text.h"
 #include "kube/error.h"
@@ -27,6 +28,7 @@ class FaultyTransport final : public kube::Transport {
   struct Hooks {
     std::function<void(const kube::Request&)> before_write;  // what is about to reach the server
     std::function<void(const kube::Request&)> disturb;       // writes to the same object
+    std::function<void(const kube::Request&)> after_write;   // what has reached it; may be empty
   };
 
   FaultyTransport(kube::Transport& to, std::uint64_t seed, Hooks hooks)
@@ -34,6 +36,7 @@ class FaultyTransport final : public kube::Transport {
 
   FaultRates rates;
   std::optional<int> writes_until_crash;
+  bool knows_gates = true;  // the server; else it drops the gates of pods, as one before 1.26
   bool crashed = false;
   int writes = 0;
 
@@ -98,10 +101,19 @@ class FaultyTransport final : public kube::Transport {
     ++writes;
     hooks_.before_write(request);
     const bool lost = Chance(rates.lost);
-    auto answer = Do(std::move(request));
+    if (!knows_gates) DropGates(request);
+    auto answer = Do(request);
+    if (hooks_.after_write) hooks_.after_write(request);
     if (lost) return absl::DeadlineExceededError("no answer");
     return answer;
   }
+  static void DropGates(kube::Request& request) {
+    if (request.method != "POST" || request.body.find("schedulingGates") == std::string::npos) return;
+    Document object = ParseJson(request.body).value();
+    MakeObjectAt(object, {"spec"}).erase("schedulingGates");
+    request.body = PrintJson(object);
+  }
+
   absl::StatusOr<kube::Response> Do(kube::Request request) {
     std::vector<kube::Request> one;
     one.push_back(std::move(request));

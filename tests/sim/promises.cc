@@ -4,8 +4,13 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/progress.h"
 #include "job/telling.h"
+#include "launch/task.h"
+#include "master/pods/job_link.h"
 #include "tests/sim/documents.h"
+#include "tests/sim/elastic.h"
+#include "tests/sim/launched.h"
 
 namespace trainyard::sim {
 namespace {
@@ -82,6 +87,108 @@ void Promises::CheckJob(const Document& job) {
            .state = state,
            .counters = std::move(counters)};
   if (!IsFinished(job)) CheckLimits(job);
+  if (ElasticMasters::IsElastic(job)) {
+    CheckProgress(job);
+    CheckSize(job);
+  }
+  if (Launcher::IsTask(job)) CheckTask(job);
+}
+
+// What a master has reported was stored, and whoever goes on from there has at least as much.
+void Promises::CheckProgress(const Document& job) {
+  const Document* const progress = Find(job, {"status", "progress"});
+  const auto records = progress == nullptr ? std::nullopt : IntAt(*progress, {"totalRecords"});
+  std::int64_t& known = records_.try_emplace(UidOf(job), -1).first->second;
+  if (records.value_or(-1) < known)
+    Break(StrCat(KeyOf(job).name, ": the progress fell from ", known, " records to ", records.value_or(-1)));
+  known = std::max(known, records.value_or(-1));
+}
+
+// Nothing before the master asks for it, and then what the autoscaler may make of it.
+void Promises::CheckSize(const Document& job) {
+  const auto at = [&](std::string_view field) {
+    return static_cast<int>(IntAt(job, {"spec", "replicaSpecs", master::kWorkerGroup, field}).value_or(0));
+  };
+  const int asked = at("replicas");
+  const auto spec =
+      master::ParseJobSpec(StringAt(job, {"metadata", "annotations", kElasticSettings})).value();
+  if (asked != 0 && asked != spec.workers)
+    Break(StrCat(KeyOf(job).name, " has ", asked, " workers in its spec, and its master asks for ",
+                 spec.workers));
+  const job::JobStatus status = StatusOf(job);
+  const job::RoleStatus* const role = FindRole(status, master::kWorkerGroup);
+  if (asked == 0 || role == nullptr || !role->size) return;
+  const bool fits = spec.min_workers < spec.max_workers
+                        ? *role->size >= spec.min_workers && *role->size <= spec.max_workers
+                        : *role->size == spec.workers;
+  if (!fits && *role->size != 0)
+    Break(StrCat(KeyOf(job).name, " has a size of ", *role->size, " workers, and may have ", spec.min_workers,
+                 " to ", spec.max_workers));
+}
+
+void Promises::CheckTask(const Document& job) {
+  const Document* const progress = Find(job, {"status", "progress"});
+  std::map<std::string, int>& known = attempts_[UidOf(job)];
+  if (progress == nullptr) {
+    if (!known.empty()) Break(StrCat(KeyOf(job).name, " has lost its status"));
+    return;
+  }
+  const job::Progress status = job::ParseProgress(job::Reporter::kLauncher, *progress);
+  std::map<std::string, int> now{{"the task", status.attempt}};
+  for (const auto& [member, stored] : status.members) now[job::Print(member)] = stored.attempt;
+  for (const auto& [what, attempt] : known) {
+    if (now[what] < attempt)
+      Break(StrCat(KeyOf(job).name, ": the attempt of ", what, " fell from ", attempt, " to ", now[what]));
+  }
+  known = std::move(now);
+}
+
+void Promises::ScriptRuns(const std::string& pod_uid, std::int64_t attempt) {
+  for (const Document& pod : cluster_.ListPods()) {
+    if (UidOf(pod) != pod_uid) continue;
+    cluster_.story().Tell(StrCat("the script of ", KeyOf(pod).name, " runs, attempt ", attempt));
+    const std::string run = StrCat(LabelOf(pod, "trainyard.dev/job-uid"), " ", KeyOf(pod).name, " ", attempt);
+    if (!scripts_.insert(run).second) Break(StrCat("a script is run twice in one attempt: ", run));
+  }
+}
+
+void Promises::CheckOneMaster(const std::function<std::ptrdiff_t(const std::string& job_uid)>& count) {
+  for (const Document& job : cluster_.ListJobs()) {
+    if (ElasticMasters::IsElastic(job) && count(UidOf(job)) > 1)
+      Break(StrCat(KeyOf(job).name, " has two masters that hold its claim"));
+  }
+}
+
+void Promises::JudgeActorWrite(const std::string& job_uid, const kube::Request& request) {
+  cluster_.story().Tell(StrCat("  the master: ", request.method, " ", request.target));
+  const auto body = ParseJson(request.body);
+  // It asks for pods to be replaced, and writes to its job.
+  const bool named = body.ok() && (request.target.ends_with("/eviction")
+                                       ? !StringAt(*body, {"deleteOptions", "preconditions", "uid"}).empty()
+                                       : StringAt(*body, {"metadata", "uid"}) == job_uid);
+  if (!named) Break(StrCat("a master writes to an object whose uid it does not name: ", request.target));
+}
+
+std::string Promises::OthersPart(const Document& job) {
+  const Document* const progress = Find(job, {"status", "progress"});
+  std::string part = progress == nullptr ? "" : PrintJson(*progress);
+  if (const Array* fields = ArrayAt(job, {"metadata", "managedFields"})) {
+    for (const Document& entry : *fields) {
+      const std::string_view manager = StringAt(entry, {"manager"});
+      if (manager == "trainyard-master" || manager == "trainyard-launcher")
+        StrAppend(part, " ", manager, " ", PrintJson(*Find(entry, {"fieldsV1"})));
+    }
+  }
+  return part;
+}
+
+void Promises::JudgeWritten(const kube::Request&) {
+  if (others_.first.empty()) return;
+  const auto job = cluster_.Get(launch::AITrainingJobs(), others_.first);
+  if (job && OthersPart(*job) != others_.second)
+    Break(StrCat("an operator changes what others keep in the status of ", others_.first, " from ",
+                 others_.second, " to ", OthersPart(*job)));
+  others_ = {};
 }
 
 void Promises::CheckPhase(const Document& job, const std::string& state) {
@@ -132,6 +239,15 @@ void Promises::CheckMembers() {
 void Promises::JudgeWrite(const kube::Request& request) {
   const std::string_view target(request.target);
   cluster_.story().Tell(StrCat("  ", request.method, " ", target));
+  others_ = {};
+  constexpr std::string_view kJobs = "/aitrainingjobs/";
+  if (const std::size_t jobs = target.find(kJobs);
+      jobs != std::string_view::npos && request.method != "DELETE") {
+    const std::string_view rest = target.substr(jobs + kJobs.size());
+    std::string name(rest.substr(0, rest.find_first_of("/?")));
+    if (const auto job = cluster_.Get(launch::AITrainingJobs(), name))
+      others_ = {std::move(name), OthersPart(*job)};
+  }
   const std::size_t at = target.find("/pods");
   if (at == std::string_view::npos) return;
   if (request.method == "POST") return JudgeCreate(ParseJson(request.body).value());
@@ -160,6 +276,9 @@ void Promises::JudgeCreate(const Document& pod) {
   const job::JobStatus status = StatusOf(*job);
   if (status.ending) Break(StrCat("a pod is made for ", KeyOf(*job).name, ", which ends"));
   JudgeBarrier(*job, status, pod);
+  const bool worker = ElasticMasters::IsElastic(*job) && cluster_.PlaceOf(pod).role == master::kWorkerGroup;
+  if (worker && IntAt(*job, {"spec", "replicaSpecs", master::kWorkerGroup, "replicas"}).value_or(0) == 0)
+    Break(StrCat(KeyOf(pod).name, " is made before the master has asked for workers"));
   const int stored = StoredAttempt(status, cluster_.PlaceOf(pod));
   if (!scaled_.contains(KeyOf(*job).name) && AttemptOf(pod) > stored) {
     Break(StrCat(KeyOf(pod).name, " is made under number ", AttemptOf(pod), ", and ", stored, " is stored"));
@@ -221,6 +340,12 @@ int Promises::CheckEnds() {
     if (asked != asked_.end() && asked->second != StateOf(job))
       Break(StrCat(KeyOf(job).name, " was asked to be ", asked->second, " and is ", StateOf(job)));
     if (const std::string left = LeftOf(job, pods); !left.empty()) Break(StrCat(left, " is left behind"));
+  }
+  std::set<std::string> uids;
+  for (const Document& job : cluster_.ListJobs()) uids.insert(UidOf(job));
+  for (const Document& pod : pods) {
+    if (!uids.contains(LabelOf(pod, "trainyard.dev/job-uid")))
+      Break(StrCat(KeyOf(pod).name, " is there, and its job is not"));
   }
   return finished;
 }

@@ -1,5 +1,6 @@
 #include "tests/sim/schedule.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -8,14 +9,19 @@
 #include "base/document.h"
 #include "base/ids.h"
 #include "base/text.h"
+#include "client/elastic_manifests.h"
 #include "kube/event_recorder.h"
 #include "operator/autoscaler.h"
+#include "operator/gatekeeper.h"
 #include "operator/kinds.h"
 #include "operator/metrics.h"
 #include "reconcile/controller.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/documents.h"
+#include "tests/sim/elastic.h"
 #include "tests/sim/faulty_transport.h"
+#include "tests/sim/jobs.h"
+#include "tests/sim/launched.h"
 #include "tests/sim/promises.h"
 
 namespace trainyard::sim {
@@ -25,8 +31,10 @@ using kube::ObjectKey;
 using kube::Resource;
 
 constexpr int kNodes = 3;
-constexpr int kSteps = 60;         // of what may happen
-constexpr int kQuietRounds = 200;  // afterwards, for all to come to an end
+constexpr int kSteps = 60;                                  // of what may happen
+constexpr int kQuietRounds = 200;                           // afterwards, for all to come to an end
+constexpr absl::Duration kMasterBound = absl::Seconds(30);  // beyond the grace of its node
+constexpr absl::Duration kGangBound = absl::Seconds(80);    // a minute, and what it takes to notice
 
 std::string NodeName(std::uint64_t number) { return StrCat("node-", number); }
 
@@ -38,6 +46,7 @@ struct Process {
   std::unique_ptr<kube::EventRecorder> events;
   std::unique_ptr<reconcile::Surroundings> surroundings;
   std::unique_ptr<ops::Autoscaler> autoscaler;
+  std::unique_ptr<ops::Gatekeeper> gatekeeper;                      // null: nobody starts gangs
   std::vector<std::unique_ptr<reconcile::Controller>> controllers;  // by kind
 
   ~Process() {
@@ -48,17 +57,24 @@ struct Process {
 
 class Schedule {
  public:
-  Schedule(std::uint64_t seed, bool trace) : random_(seed), cluster_(random_.Next(), trace) {}
+  Schedule(std::uint64_t seed, bool trace)
+      : random_(seed),
+        cluster_(random_.Next(), trace),
+        elastic_(cluster_, promises_, random_.Next()),
+        launcher_(cluster_, promises_, random_.Next()) {}
 
   ScheduleResult Run() {
     Prepare();
     for (int step = 0; step < kSteps && Kept(); ++step) {
       ++result_.steps;
+      if (step >= lose_master_at_) LoseMaster();
       Happen();
       RunProcesses(Below(6));
       promises_.Check();
     }
+    if (gangs_ && Kept()) RunShort();
     if (Kept()) Calm();
+    result_.writes += elastic_.writes() + launcher_.writes();
     for (const std::string& what : promises_.broken())
       result_.broken.push_back(StrCat("step ", result_.steps, ": ", what));
     return std::move(result_);
@@ -82,115 +98,78 @@ class Schedule {
   void Prepare() {
     for (int i = 1; i <= kNodes; ++i) cluster_.MakeNode(NodeName(static_cast<std::uint64_t>(i)));
     const int jobs = 1 + static_cast<int>(Below(3));
-    for (int i = 0; i < jobs; ++i)
-      MakeJob(StrCat("job-", i), *cluster_.kinds()[Below(cluster_.kinds().size())]);
+    for (int i = 0; i < jobs; ++i) MakeAnyJob(StrCat("job-", i), /*elastic=*/i == 0 ? 35 : 10);
     rates_ = {.refused = static_cast<int>(Below(4)) * 20,
               .lost = static_cast<int>(Below(4)) * 20,
               .stale = static_cast<int>(Below(4)) * 20,
               .broken_watch = static_cast<int>(Below(3)) * 10};
     const std::size_t count = Chance(20) ? 2 : 1;
     processes_.resize(count);
+    SetWeather(/*fair=*/false);
     for (auto& process : processes_) StartProcess(process);
   }
 
-  Object MakeRole(int replicas, std::string_view container = "tensorflow") {
-    static const std::vector<std::string> policies = {"Always", "OnFailure", "Never", "ExitCode"};
-    return {{"replicas", replicas},
-            {"restartPolicy", OneOf(policies)},
-            {"template",
-             Object{{"spec", Object{{"terminationGracePeriodSeconds", 5},
-                                    {"containers", Array{Object{{"name", container}, {"image", "x"}}}}}}}}};
+  // Whether anything may go wrong between processes and the server.
+  void SetWeather(bool fair) {
+    fair_ = fair;
+    const FaultRates rates = fair ? FaultRates() : rates_;
+    for (auto& process : processes_) {
+      if (process == nullptr) continue;
+      process->transport->rates = rates;
+      if (fair) process->transport->writes_until_crash.reset();
+    }
+    elastic_.SetRates(rates, !fair);
+    launcher_.SetRates(rates, !fair);
   }
 
-  Object MakeAiRole() {
-    static const std::vector<std::string> policies = {"Always",   "OnFailure",  "Never",
-                                                      "ExitCode", "OnNodeFail", "OnNodeFailWithExitCode"};
-    static const std::vector<std::string> scopes = {"Pod", "Replica", "All"};
-    static const std::vector<std::string> ends = {"Any", "Rank0", "All", "None"};
-    Object role = MakeRole(1 + static_cast<int>(Below(3)));
-    const Object half{{"requests", Object{{"cpu", "500m"}}}};
-    MakeObjectAt(role["template"], {"spec"})["containers"] =
-        Array{Object{{"name", "aitj-main"}, {"image", "x"}, {"resources", half}}};
-    role["restartPolicy"] = OneOf(policies);
-    role["restartScope"] = OneOf(scopes);
-    if (Chance(40)) role["failPolicy"] = OneOf(ends);
-    if (Chance(40)) role["completePolicy"] = OneOf(ends);
-    if (Chance(50)) role["restartLimit"] = static_cast<int>(Below(4));
-    static const std::vector<std::string> sizes = {"Never", "Manual", "Auto"};
-    if (Chance(30)) role["edlPolicy"] = OneOf(sizes);
-    if (Chance(20) || role.contains("edlPolicy")) role["maxReplicas"] = 3;
-    return role;
-  }
-
-  Object MakeAiSpec() {
-    static const std::vector<std::string> ends = {"Any", "Rank0", "All", "None"};
-    Object roles{{"trainer", MakeAiRole()}};
-    if (Chance(40)) roles["pserver"] = MakeAiRole();
-    Object spec{{"replicaSpecs", std::move(roles)},
-                {"cleanPodPolicy", Chance(50) ? "All" : "None"},
-                {"restartingExitCode", "130, 137-143"},
-                {"faultTolerant", Chance(30)}};
-    if (Chance(20)) spec["failPolicy"] = OneOf(ends);
-    if (Chance(20)) spec["completePolicy"] = OneOf(ends);
-    if (Chance(15)) spec["timeLimit"] = static_cast<int>(30 + Below(600));
-    return spec;
-  }
-
-  Object MakePolicies() {
-    static const std::vector<std::string> cleans = {"All", "Running", "None"};
-    Object policies{{"cleanPodPolicy", OneOf(cleans)}};
-    if (Chance(40)) policies["backoffLimit"] = static_cast<int>(Below(5));
-    if (Chance(15)) policies["activeDeadlineSeconds"] = static_cast<int>(30 + Below(600));
-    return policies;
-  }
-
-  Object MakeTfSpec(bool v1) {
-    Object roles{{"Worker", MakeRole(1 + static_cast<int>(Below(3)))}};
-    if (Chance(30)) roles["Chief"] = MakeRole(1);
-    if (Chance(30)) roles["PS"] = MakeRole(1 + static_cast<int>(Below(2)));
-    Object spec = v1 ? Object{{"runPolicy", MakePolicies()}} : MakePolicies();
-    spec["tfReplicaSpecs"] = std::move(roles);
-    if (v1 && Chance(20)) spec["enableDynamicWorker"] = true;
-    if (Chance(15)) spec["successPolicy"] = "AllWorkers";
-    return spec;
-  }
-
-  Object MakePyTorchSpec() {
-    const bool elastic = Chance(40);
-    Object roles;
-    if (elastic || Chance(80)) roles["Worker"] = MakeRole(1 + static_cast<int>(Below(3)), "pytorch");
-    if (roles.empty() || Chance(60)) roles["Master"] = MakeRole(1, "pytorch");
-    Object spec{{"pytorchReplicaSpecs", std::move(roles)}, {"runPolicy", MakePolicies()}};
-    if (elastic) spec["elasticPolicy"] = Object{{"minReplicas", 1}, {"maxReplicas", 1 + Below(4)}};
-    return spec;
+  void MakeAnyJob(const std::string& name, int elastic) {
+    if (Chance(elastic)) return Submit(elastic_.MakeJob(name));
+    if (Chance(20)) {
+      const auto task = launcher_.Create(name);
+      if (!task.ok()) return promises_.Break(StrCat("a task is not taken: ", task.status().ToString()));
+      return Submit(*task);
+    }
+    MakeJob(name, *cluster_.kinds()[Below(cluster_.kinds().size())]);
   }
 
   void MakeJob(const std::string& name, const reconcile::Kind& kind) {
     kube::Resource resource = kind.resource();
     Object spec;
     if (kind.telling() == job::Telling::kByPhase) {
-      spec = MakeAiSpec();
+      spec = maker_.MakeAiSpec(gangs_);
     } else if (resource.kind == "PyTorchJob") {
-      spec = MakePyTorchSpec();
+      spec = maker_.MakePyTorchSpec(gangs_);
     } else {
       if (Chance(50)) resource.version = "v1alpha2";
-      spec = MakeTfSpec(resource.version == "v1");
+      spec = maker_.MakeTfSpec(resource.version == "v1");
     }
-    const Object job{{"apiVersion", resource.ApiVersion()},
-                     {"kind", resource.kind},
-                     {"metadata", Object{{"name", name}}},
-                     {"spec", std::move(spec)}};
+    Submit(Object{{"apiVersion", resource.ApiVersion()},
+                  {"kind", resource.kind},
+                  {"metadata", Object{{"name", name}}},
+                  {"spec", std::move(spec)}});
+  }
+
+  void Submit(const Document& job) {
+    const reconcile::Kind& kind = cluster_.KindOf(job);
+    kube::Resource resource = kind.resource();
+    const std::string_view version = StringAt(job, {"apiVersion"});
+    resource.version = version.substr(version.find('/') + 1);
     const auto made = cluster_.user().Create(resource, kNamespace, PrintJson(job));
     if (!made.ok()) return promises_.Break(StrCat("a job is not taken: ", made.status().ToString()));
     Tell(StrCat("a job is made: ", PrintJson(job)));
-    if (kind.is_elastic()) promises_.WasScaled(name);  // the autoscaler may do so at any time
+    if (kind.is_elastic()) promises_.WasScaled(KeyOf(job).name);  // the autoscaler may do so at any time
+  }
+
+  // One whose pods end when its master or its launcher lets them.
+  static bool IsActors(const Document& object) {
+    return Launcher::IsTask(object) || !LabelOf(object, client::kElasticJobLabel).empty();
   }
 
   // ---- what happens
 
   void Happen() {
     static const std::vector<int> exits = {0, 1, 130, 137, 143};
-    switch (Below(18)) {
+    switch (Below(19)) {
       case 0:
       case 1:
       case 2:
@@ -218,6 +197,8 @@ class Schedule {
         return;
       case 14:
         return StickOne();
+      case 15:
+        return elastic_.KillOne();
       default:
         return Pass(absl::Seconds(static_cast<int>(Below(Chance(10) ? 400 : 20))));
     }
@@ -231,13 +212,20 @@ class Schedule {
   // Each pod may move on by one: bound, started, or gone when it was told to go.
   void RunKubelets(int percent) {
     const Objects pods = cluster_.ListPods();
+    auto rooms = cluster_.FindRoom();
     for (const Document& pod : pods) {
       if (!Chance(percent)) continue;
       if (IsLeaving(pod)) {
         if (!cluster_.IsOnLostNode(pod)) cluster_.RemovePod(pod);
       } else if (StringAt(pod, {"spec", "nodeName"}).empty()) {
         const std::string node = NodeName(1 + Below(kNodes));
-        if (!cluster_.IsLost(node) && cluster_.HasNode(node)) cluster_.Bind(pod, node);
+        const auto room = rooms.find(node);
+        const std::int64_t millis = Cluster::MillisOf(pod);
+        if (room == rooms.end() || room->second.pods < 1 || room->second.millis < millis || IsGated(pod))
+          continue;
+        --room->second.pods;
+        room->second.millis -= millis;
+        cluster_.Bind(pod, node);
       } else if (StringAt(pod, {"status", "phase"}) == "Pending" && !cluster_.IsOnLostNode(pod)) {
         cluster_.StartPod(pod);
       } else if (StringAt(pod, {"status", "phase"}) == "Running" && IsStopped(pod) &&
@@ -245,6 +233,10 @@ class Schedule {
         cluster_.StopPod(pod);
       }
     }
+  }
+  static bool IsGated(const Document& pod) {
+    const Array* const gates = ArrayAt(pod, {"spec", "schedulingGates"});
+    return gates != nullptr && !gates->empty();
   }
   static bool IsStopped(const Document& pod) {
     return Find(pod, {"spec", "activeDeadlineSeconds"}) != nullptr;
@@ -261,7 +253,7 @@ class Schedule {
   }
   void EndOne(int exit_code) {
     const auto pod = OneRunningPod();
-    if (!pod) return;
+    if (!pod || (IsActors(*pod) && exit_code == 0)) return;
     std::function<void()> seen;
     if (Chance(50)) seen = [this] { RunProcesses(Below(4)); };
     cluster_.EndPod(*pod, exit_code, seen);
@@ -285,8 +277,102 @@ class Schedule {
       cluster_.MakeNode(name);
       return Tell(StrCat(name, " is back, or new"));
     }
+    LoseNode(name);
+  }
+  void LoseNode(const std::string& name) {
+    for (const Document& pod : elastic_.WorkingPods()) {
+      if (StringAt(pod, {"spec", "nodeName"}) == name) result_.lost_masters = 1;
+    }
+    const bool power = Chance(50);
     cluster_.LoseNode(name, Chance(30));
-    Tell(StrCat(name, " is lost"));
+    Tell(StrCat(name, " is lost, ", power ? "and its processes go on" : "and its processes have ended"));
+    elastic_.NodeIsLost(name, power);
+  }
+  void LoseMaster() {
+    const std::vector<Document> working = elastic_.WorkingPods();
+    if (working.empty()) return;
+    lose_master_at_ = kSteps;  // once
+    const Document& pod = OneOf(working);
+    LoseNode(std::string(StringAt(pod, {"spec", "nodeName"})));
+    if (Chance(50)) AwaitNewMaster(pod);
+  }
+
+  // When nothing else goes wrong, another master has the job soon.
+  void AwaitNewMaster(const Document& lost) {
+    const std::string uid = LabelOf(lost, "trainyard.dev/job-uid");
+    const int claims = elastic_.ClaimsOf(uid);
+    const absl::Time due = cluster_.clock().Now() + policies_.node_grace + kMasterBound;
+    for (int i = 1; i <= kNodes; ++i) {
+      const std::string node = NodeName(static_cast<std::uint64_t>(i));
+      if (node != StringAt(lost, {"spec", "nodeName"})) cluster_.MakeNode(node);
+    }
+    SetWeather(/*fair=*/true);
+    while (Kept() && elastic_.ClaimsOf(uid) == claims && MayStartMaster(uid, lost)) {
+      if (cluster_.clock().Now() > due)
+        promises_.Break(StrCat(KeyOf(lost).name, " was lost with its node, and has not begun elsewhere"));
+      PassQuietly(absl::Seconds(5));
+    }
+    if (elastic_.ClaimsOf(uid) > claims) ++result_.recreated_masters;
+    SetWeather(/*fair=*/false);
+  }
+  // The job goes on, and there is room for its master.
+  bool MayStartMaster(const std::string& uid, const Document& lost) {
+    const auto job = cluster_.Get(client::AITrainingJobs(), LabelOf(lost, "TrainingJobName"));
+    if (!job || UidOf(*job) != uid || IsFinished(*job) || Find(*job, {"status", "ending"}) != nullptr)
+      return false;
+    const std::int64_t millis = Cluster::MillisOf(lost);
+    const auto rooms = cluster_.FindRoom();
+    const bool room = std::ranges::any_of(
+        rooms, [&](const auto& one) { return one.second.pods > 0 && one.second.millis >= millis; });
+    const auto pod = cluster_.Get(Resource::Pods(), KeyOf(lost).name);
+    const bool waits = pod && StringAt(*pod, {"spec", "nodeName"}).empty();
+    return room || !waits;
+  }
+  // Everybody does all that there is to do, and then time passes.
+  void PassQuietly(absl::Duration time) {
+    RunKubelets(100);
+    RunProcesses(100);
+    promises_.Check();
+    Pass(time);
+  }
+
+  // A gang that needs more room than there is: it holds no part of it for long, and says so.
+  void RunShort() {
+    Tell("room is short");
+    SetWeather(/*fair=*/true);
+    for (int i = 1; i < kNodes; ++i) cluster_.MakeNode(NodeName(static_cast<std::uint64_t>(i)));
+    if (cluster_.HasNode(NodeName(kNodes))) LoseNode(NodeName(kNodes));
+    const std::string name = "gang";
+    const int pods = 1 + static_cast<int>((kNodes - 1) * Cluster::kNodeMillis / 1000);
+    Submit(Object{{"apiVersion", client::AITrainingJobs().ApiVersion()},
+                  {"kind", client::AITrainingJobs().kind},
+                  {"metadata", Object{{"name", name}}},
+                  {"spec", maker_.MakeGangSpec(pods)}});
+    int held = 0;
+    bool holds = false;
+    bool told = false;
+    absl::Time since;
+    for (int round = 0; round < 60 && Kept(); ++round) {
+      PassQuietly(absl::Seconds(5));
+      int bound = 0;
+      for (const Document& pod : cluster_.ListPods()) {
+        const bool has =
+            LabelOf(pod, "TrainingJobName") == name && !StringAt(pod, {"spec", "nodeName"}).empty();
+        bound += has && !IsLeaving(pod) ? 1 : 0;
+      }
+      const absl::Time now = cluster_.clock().Now();
+      if (bound != held) since = now;
+      held = bound;
+      holds |= held > 0;
+      if (held > 0 && now - since > kGangBound)
+        promises_.Break(StrCat("a gang holds ", held, " of ", pods, " nodes and does not give them back"));
+      const auto job = cluster_.Get(client::AITrainingJobs(), name);
+      told |= PrintJson(*Find(*job, {"status"})).find("gave them back") != std::string::npos;
+    }
+    if (holds && knows_gates_) promises_.Break("a gang holds a part of its nodes though there are gates");
+    if (holds != told)
+      promises_.Break(StrCat("a gang held a part of its nodes: ", holds, "; it said so: ", told));
+    if (told) ++result_.gangs_gave_back;
   }
 
   void DeleteOnePod() {
@@ -315,6 +401,7 @@ class Schedule {
     const auto job = OneJob();
     if (!job) return;
     const std::string name = KeyOf(*job).name;
+    if (IsActors(*job)) return;
     const bool ai = HasPhase(*job);
     const std::string_view roles = ai                                         ? "replicaSpecs"
                                    : StringAt(*job, {"kind"}) == "PyTorchJob" ? "pytorchReplicaSpecs"
@@ -337,11 +424,13 @@ class Schedule {
   }
   void DeleteAndRemakeJob() {
     const auto job = OneJob();
-    if (!job) return;
-    Tell(StrCat("a user deletes ", KeyOf(*job).name, " and makes it again"));
+    if (!job || Launcher::IsTask(*job)) return;
+    const std::string name = KeyOf(*job).name;
+    Tell(StrCat("a user deletes ", name, " and makes it again"));
     (void)cluster_.user().Delete(cluster_.KindOf(*job).resource(), KeyOf(*job));
     cluster_.ExpectGarbage();
-    MakeJob(KeyOf(*job).name, cluster_.KindOf(*job));
+    if (ElasticMasters::IsElastic(*job)) return Submit(elastic_.MakeJob(name));
+    MakeJob(name, cluster_.KindOf(*job));
   }
   void AskForEnd() {
     const auto job = OneJob();
@@ -364,9 +453,11 @@ class Schedule {
         cluster_.transport(), random_.Next(),
         FaultyTransport::Hooks{
             .before_write = [this](const kube::Request& request) { promises_.JudgeWrite(request); },
-            .disturb = [this](const kube::Request& request) { Disturb(request); }});
-    process->transport->rates = rates_;
-    if (!calm_ && Chance(50)) process->transport->writes_until_crash = static_cast<int>(Below(40));
+            .disturb = [this](const kube::Request& request) { Disturb(request); },
+            .after_write = [this](const kube::Request& request) { promises_.JudgeWritten(request); }});
+    process->transport->knows_gates = knows_gates_;
+    process->transport->rates = fair_ ? FaultRates() : rates_;
+    if (!fair_ && Chance(50)) process->transport->writes_until_crash = static_cast<int>(Below(40));
     ManualClock& clock = cluster_.clock();
     process->api = std::make_unique<kube::Api>(*process->transport, clock, IdSource(random_.Next()),
                                                kube::RetryPolicy{.attempts = 1});
@@ -378,6 +469,9 @@ class Schedule {
         *process->api, clock, reconcile::Surroundings::Options{.seed = random_.Next()});
     process->autoscaler =
         std::make_unique<ops::Autoscaler>(clock, *process->surroundings, ops::AutoscalerOptions());
+    if (policies_.gang == job::GangScheduler::kGates)
+      process->gatekeeper = std::make_unique<ops::Gatekeeper>(*process->api, clock, IdSource(random_.Next()),
+                                                              *process->surroundings);
     for (const auto& kind : cluster_.kinds()) {
       process->controllers.push_back(std::make_unique<reconcile::Controller>(
           *process->api, clock, *kind, *process->surroundings, *process->events, *process->metrics,
@@ -385,8 +479,13 @@ class Schedule {
               .policies = policies_,
               .find_targets = [autoscaler = process->autoscaler.get()](
                                   const std::string& uid) { return autoscaler->FindTargets(uid); },
+              .find_gang = process->gatekeeper == nullptr
+                               ? std::function<job::GangView(const std::string&)>()
+                               : [gatekeeper = process->gatekeeper.get()](
+                                     const std::string& uid) { return gatekeeper->FindGang(uid); },
               .seed = random_.Next()}));
       if (kind->is_elastic()) process->autoscaler->Watch(*kind, *process->controllers.back());
+      if (process->gatekeeper != nullptr) process->gatekeeper->Watch(*process->controllers.back());
     }
     Tell("an operator starts");
   }
@@ -419,9 +518,12 @@ class Schedule {
         }
         busy |= process->surroundings->Step();
         if (Chance(10)) process->autoscaler->Pass();
+        if (process->gatekeeper != nullptr && Chance(fair_ && i == 0 ? 100 : 10)) process->gatekeeper->Pass();
         for (const auto& controller : process->controllers) busy |= controller->Step();
       }
     }
+    elastic_.Step();
+    launcher_.Step(calm_);
     cluster_.CollectGarbage();
   }
 
@@ -430,11 +532,7 @@ class Schedule {
   void Calm() {
     Tell("calm");
     calm_ = true;
-    rates_ = {};
-    for (auto& process : processes_) {
-      process->transport->rates = {};
-      process->transport->writes_until_crash.reset();
-    }
+    SetWeather(/*fair=*/true);
     for (int i = 1; i <= kNodes; ++i) cluster_.MakeNode(NodeName(static_cast<std::uint64_t>(i)));
     for (const Document& job : cluster_.ListJobs()) {
       if (!HasPhase(job)) PatchJob(job, PrintJson(PolicyPatch(job, Object{{"suspend", false}})));
@@ -443,7 +541,8 @@ class Schedule {
       RunKubelets(100);
       const Objects pods = cluster_.ListPods();
       for (const Document& pod : pods) {
-        if (StringAt(pod, {"status", "phase"}) == "Running" && !IsLeaving(pod)) cluster_.EndPod(pod, 0, {});
+        const bool runs = StringAt(pod, {"status", "phase"}) == "Running" && !IsLeaving(pod);
+        if (runs && !IsActors(pod)) cluster_.EndPod(pod, 0, {});
       }
       RunProcesses(100);
       promises_.Check();
@@ -451,16 +550,29 @@ class Schedule {
       cluster_.clock().Advance(absl::Seconds(20));
     }
     if (Kept()) result_.finished = promises_.CheckEnds();
+    for (const Document& job : cluster_.ListJobs()) {
+      if (ElasticMasters::IsElastic(job) && StateOf(job) == "Succeed") elastic_.CheckEnd(job);
+    }
     for (const auto& process : processes_) result_.writes += process->transport->writes;
   }
 
   IdSource random_;
-  const job::Policies policies_{
-      .node_grace = absl::Seconds(30), .creation_patience = absl::Minutes(2), .creation_fails = Chance(50)};
+  const bool gangs_ = Chance(12);        // some jobs are gangs, and somebody starts them
+  const bool knows_gates_ = Chance(50);  // the server
+  int lose_master_at_ =
+      Chance(70) ? static_cast<int>(Below(40)) : kSteps;  // the first step at which its node may go
+  const job::Policies policies_{.node_grace = absl::Seconds(30),
+                                .creation_patience = absl::Minutes(2),
+                                .gang = gangs_ ? job::GangScheduler::kGates : job::GangScheduler::kNone,
+                                .creation_fails = Chance(50)};
+  JobMaker maker_{random_};
   Cluster cluster_;
   Promises promises_{cluster_};
+  ElasticMasters elastic_;
+  Launcher launcher_;
   ScheduleResult result_;
   FaultRates rates_;
+  bool fair_ = false;
   bool calm_ = false;
   std::vector<std::unique_ptr<Process>> processes_;
 };

@@ -11,9 +11,12 @@ namespace trainyard::sim {
 struct ScheduleResult {
   std::vector<std::string> broken;  // promises, with when and where; empty: all were kept
   int steps = 0;
-  int writes = 0;    // of the operators
-  int crashes = 0;   // of the operators
-  int finished = 0;  // jobs
+  int writes = 0;             // of the operators
+  int crashes = 0;            // of the operators
+  int finished = 0;           // jobs
+  int lost_masters = 0;       // 1: a master that worked was lost with its node
+  int recreated_masters = 0;  // that were waited for
+  int gangs_gave_back = 0;    // a part of their nodes
 };
 
 // Everything in it follows from the seed. With `trace`, what happens is printed as it does.

@@ -124,45 +124,49 @@ void FailureCounts::Excuse(const Member& member, int attempt) {
   Settle(member, std::min(SettledOf(member, attempt) + 1, attempt));
 }
 
-JobLink::JobLink(kube::Api& api, Master& master, Options options)
+JobLink::JobLink(kube::Api& api, Clock& clock, Master& master, Options options)
     : api_(api),
+      clock_(clock),
       master_(master),
       options_(std::move(options)),
-      pods_(api, Clock::System(), IdSource::Random(),
+      pods_(api, clock, options_.seed ? IdSource(*options_.seed) : IdSource::Random(),
             {.resource = kube::Resource::Pods(),
              .ns = options_.ns,
              .label_selector = StrCat(job::kJobNameLabel, "=", options_.spec.name)},
             [](std::string json) { return kube::ParsePod(std::move(json)); }),
-      pace_(Clock::System().Steady()) {
+      pace_(clock.Steady()),
+      next_(clock.Steady()),
+      alarm_(clock.NewAlarm()) {
   pods_.OnChange([this](const kube::Change<kube::CompactPod>& change) { Hear(change); });
+}
+
+void JobLink::Start() {
+  threaded_ = true;
   thread_ = std::thread([this] { Run(); });
+}
+
+bool JobLink::Step() {
+  const bool came = read_ && pods_.StepNow();
+  const bool due = clock_.Steady() >= next_;
+  if (due) next_ = Look();
+  return due || came;
 }
 
 JobLink::~JobLink() {
   {
     const MutexLock lock(mu_);
     stopping_ = true;
-    changed_.SignalAll();
   }
-  thread_.join();
+  alarm_->Notify();
+  if (thread_.joinable()) thread_.join();
   Report(/*last=*/true);
   pods_.Stop();
 }
 
 void JobLink::Run() {
   for (;;) {
-    if (!started_) {
-      const absl::Status started = StartWorkers();
-      started_ = started.ok();
-      if (!started_) log::Warn("the workers could not be started", {{"error", started}});
-    }
-    SettleAttempts();
-    ReplaceLost();
-    Report(/*last=*/false);
-    const SteadyTime deadline = Clock::System().Steady() + (started_ ? options_.every : kBetweenTries);
+    alarm_->WaitUntil(Look());
     const MutexLock lock(mu_);
-    while (!stopping_ && changed_.WaitUntil(mu_, deadline)) {
-    }
     if (stopping_) return;
   }
 }
@@ -177,8 +181,20 @@ absl::StatusOr<Document> JobLink::ReadJob() {
     failures_ = FailureCounts(job::ParseProgress(job::Reporter::kMaster, *progress).settled);
   }
   read_ = true;
-  pods_.Start();
+  if (threaded_) pods_.Start();
   return job;
+}
+
+SteadyTime JobLink::Look() {
+  if (!started_) {
+    const absl::Status started = StartWorkers();
+    started_ = started.ok();
+    if (!started_) log::Warn("the workers could not be started", {{"error", started}});
+  }
+  SettleAttempts();
+  ReplaceLost();
+  Report(/*last=*/false);
+  return clock_.Steady() + (started_ ? options_.every : kBetweenTries);
 }
 
 absl::Status JobLink::StartWorkers() {
@@ -285,7 +301,7 @@ void JobLink::ReplaceLost() {
                       .pserver = member.first == kPserverGroup});
     names.emplace(pod->meta.uid, pod->meta.name);
   }
-  for (const std::string& uid : streams_.Look(sights, Clock::System().Steady())) {
+  for (const std::string& uid : streams_.Look(sights, clock_.Steady())) {
     const std::string& pod = names.at(uid);
     log::Warn("asks for another pod, as this one runs and its process does not answer", {{"pod", pod}});
     const absl::Status asked = api_.Do(kube::EvictOperation({options_.ns, pod}, uid)).status();
@@ -306,7 +322,7 @@ std::string JobLink::FindWaiting() const {
 void JobLink::Report(bool last) {
   job::Progress report = master_.GetProgress();
   LogMetrics(report, last);
-  CompleteProgress(report, FindWaiting(), rates_, Clock::System().Steady());
+  CompleteProgress(report, FindWaiting(), rates_, clock_.Steady());
   if (!read_ && !ReadJob().ok()) return;  // what the master before this one settled must not be lost
   {
     const MutexLock lock(mu_);
@@ -325,7 +341,7 @@ void JobLink::Report(bool last) {
 void JobLink::LogMetrics(const job::Progress& progress, bool last) {
   std::string line = PrintMetrics(progress);
   if (line.empty() || (progress.version == logged_version_ && line == logged_)) return;
-  if (!pace_.Take(Clock::System().Steady()) && !last) return;
+  if (!pace_.Take(clock_.Steady()) && !last) return;
   log::Info(line,
             {{"epoch", progress.epoch}, {"records", progress.total_records}, {"version", progress.version}});
   logged_ = std::move(line);

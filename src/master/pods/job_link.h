@@ -3,7 +3,9 @@
 // whose process it has lost, and writes its progress into the job's status.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,19 +91,27 @@ class JobLink {
     std::string uid;  // of the job: one of the same name may have been there before
     JobSpec spec;
     absl::Duration every = absl::Seconds(1);  // between two reports of progress, at least
+    std::optional<std::uint64_t> seed;        // nothing: a random one
   };
 
-  // The API and the master outlive it.
-  JobLink(kube::Api& api, Master& master, Options options);
+  // What is given outlives it.
+  JobLink(kube::Api& api, Clock& clock, Master& master, Options options);
   // Reports one last time.
   ~JobLink();
   JobLink(const JobLink&) = delete;
   JobLink& operator=(const JobLink&) = delete;
 
+  // In threads of its own; once.
+  void Start();
+  // One step in the caller's thread instead; whether it did anything.
+  bool Step();
+
  private:
   void Run();
   // The job as it is. The first time, learns what a master before this one knew, and begins to watch pods.
   absl::StatusOr<Document> ReadJob();
+  // Does what is due; when it wants to look again.
+  SteadyTime Look();
   // Not OK: to be tried again.
   absl::Status StartWorkers();
   void Hear(const kube::Change<kube::CompactPod>& change);
@@ -116,10 +126,12 @@ class JobLink {
   void LogMetrics(const job::Progress& progress, bool last);
 
   kube::Api& api_;
+  Clock& clock_;
   Master& master_;
   const Options options_;
   kube::Informer<kube::CompactPod> pods_;
   // Of the thread.
+  bool threaded_ = false;
   bool started_ = false;
   bool read_ = false;
   LostStreams streams_;
@@ -128,9 +140,10 @@ class JobLink {
   Pace pace_;
   std::string logged_;
   std::int64_t logged_version_ = 0;
+  SteadyTime next_;  // look
 
+  const std::unique_ptr<Alarm> alarm_;
   Mutex mu_;
-  CondVar changed_;
   bool stopping_ TY_GUARDED_BY(mu_) = false;
   FailureCounts failures_ TY_GUARDED_BY(mu_);
   std::thread thread_;
