@@ -207,10 +207,8 @@ absl::StatusOr<Trained> TrainDigits(client::Cluster& cluster, const master::JobS
   const std::int64_t wanted = spec.epochs * 60000;
   if (records != wanted) return absl::InternalError(StrCat(records, " records were counted, not ", wanted));
   TY_ASSIGN_OR_RETURN(const absl::Time complete, job->Await("the job is complete", begun));
-  const Object* const metrics = ObjectAt(*ended, {"metrics"});
-  if (metrics == nullptr || metrics->size() != 1) return absl::InternalError("the job has no accuracy");
-  return Trained{.seconds = absl::ToDoubleSeconds(complete - begun),
-                 .accuracy = metrics->begin()->value().to_number<double>()};
+  if (ended->metrics.size() != 1) return absl::InternalError("the job has no accuracy");
+  return Trained{.seconds = absl::ToDoubleSeconds(complete - begun), .accuracy = ended->metrics.front().value};
 }
 
 void AddDisturbedRows(const Settings& settings, client::Cluster& cluster, master::JobSpec spec,

@@ -109,7 +109,6 @@ std::string_view BearerToken(std::string_view header) {
                                                            [](unsigned char c) { return std::tolower(c); });
   if (!has_scheme) return "";
   header.remove_prefix(kScheme.size());
-  while (header.starts_with(' ')) header.remove_prefix(1);
   return header;
 }
 

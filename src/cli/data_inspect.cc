@@ -14,8 +14,8 @@
 #include "cli/commands.h"
 #include "cli/data_common.h"
 #include "cli/kv_common.h"
-#include "data/paths.h"
 #include "data/inspect.h"
+#include "data/paths.h"
 #include "data/verify.h"
 
 namespace trainyard::cli {

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "cli/ending_signals.h"
+
+#include <gtest/gtest.h>
 
 namespace trainyard::cli {
 namespace {

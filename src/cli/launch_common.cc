@@ -212,7 +212,7 @@ absl::StatusOr<std::unique_ptr<LauncherClient>> LauncherFlags::Connect(bool star
     // It may have an address a moment before it listens, and another one when its node is lost.
     if (url.ok()) {
       TY_ASSIGN_OR_RETURN(auto client, ConnectTo(*std::move(url), token, true));
-      launch::HttpCall healthy = client->Call("GET", "/healthz");
+      http::Call healthy = client->Call("GET", "/healthz");
       healthy.timeout = kHealthTimeout;
       if (client->calls().DoAll({std::move(healthy)}).front().ok()) return client;
       url = absl::UnavailableError(

@@ -1,8 +1,9 @@
+#include "client/graph_jobs.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/status.h"
-#include "client/graph_jobs.h"
 #include "kube/names.h"
 
 namespace trainyard::client {

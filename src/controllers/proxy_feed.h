@@ -1,8 +1,7 @@
 // Tells the service proxy of services and their endpoints as they change.
 #pragma once
 
-#include <compare>
-#include <cstdint>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,22 +16,6 @@
 namespace trainyard::controllers {
 
 // Where connections to services go. Pure.
-
-struct Backend {
-  std::string ip;
-  std::uint16_t port = 0;
-  auto operator<=>(const Backend&) const = default;
-};
-
-// One address and port of a service, and who is behind it.
-struct ProxyRule {
-  std::string ip;
-  std::uint16_t port = 0;
-  bool affinity = false;          // a client is led to the same backend again
-  std::vector<Backend> backends;  // sorted; empty: connections are refused
-  bool operator==(const ProxyRule&) const = default;
-};
-
 struct ProxyPlan {
   std::vector<ProxyRule> rules;
   // Ports that cannot be served, in words: "port 53/UDP: only TCP is forwarded".

@@ -5,17 +5,34 @@
 // of the endpoints concern new connections; those that are open go on.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "controllers/proxy_feed.h"
 #include "kube/resource.h"
 
 namespace trainyard::controllers {
+
+struct Backend {
+  std::string ip;
+  std::uint16_t port = 0;
+  auto operator<=>(const Backend&) const = default;
+};
+
+// One address and port of a service, and who is behind it.
+struct ProxyRule {
+  std::string ip;
+  std::uint16_t port = 0;
+  bool affinity = false;          // a client is led to the same backend again
+  std::vector<Backend> backends;  // sorted; empty: connections are refused
+  bool operator==(const ProxyRule&) const = default;
+};
 
 class ServiceProxy {
  public:

@@ -20,15 +20,19 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Fd Connect(const Service& service) {
-  const std::string address = service.address();
+Fd Connect(std::uint16_t port) {
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
-  to.sin_port = htons(*ParseNumber<std::uint16_t>(std::string_view(address).substr(address.rfind(':') + 1)));
+  to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
   return socket;
+}
+
+Fd Connect(const Service& service) {
+  const std::string address = service.address();
+  return Connect(*ParseNumber<std::uint16_t>(std::string_view(address).substr(address.rfind(':') + 1)));
 }
 
 bool Send(const Fd& socket, std::string_view bytes) {
@@ -152,20 +156,9 @@ TEST(Service, RefusesABodyThatIsTooLong) {
 
 // The whole answer.
 std::string AskPage(std::uint16_t port, std::string_view request) {
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return "(refused)";
-  const std::string text = StrCat(request, " HTTP/1.1\r\nHost: x\r\n\r\n");
-  if (::write(socket.get(), text.data(), text.size()) < 0) return "(cut off)";
-  std::string answer;
-  char buffer[4096];
-  for (ssize_t size; (size = ::read(socket.get(), buffer, sizeof buffer)) > 0;)
-    answer.append(buffer, static_cast<std::size_t>(size));
-  return answer;
+  const Fd socket = Connect(port);
+  Send(socket, StrCat(request, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  return ReadToEnd(socket);
 }
 
 std::unique_ptr<Server> ServeTwoPages() {

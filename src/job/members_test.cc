@@ -1,5 +1,6 @@
-#include "gtest/gtest.h"
 #include "job/members.h"
+
+#include "gtest/gtest.h"
 #include "job/names.h"
 
 namespace trainyard::job {

@@ -127,7 +127,8 @@ void ParseTraining(const Document& document, Progress& progress) {
   progress.nonfinite = LongAt(document, {"nonFinite"});
   progress.last_nonfinite = TextIn(document, "lastNonFinite");
   for (const auto& group : MapIn(document, "settled")) {
-    if (auto attempts = ParseAttempts(Text(group.value()))) progress.settled[std::string(Key(group))] = *attempts;
+    if (auto attempts = ParseAttempts(Text(group.value())))
+      progress.settled[std::string(Key(group))] = *attempts;
   }
 }
 

@@ -1,5 +1,6 @@
-#include "gtest/gtest.h"
 #include "job/restart_rules.h"
+
+#include "gtest/gtest.h"
 
 namespace trainyard::job {
 namespace {

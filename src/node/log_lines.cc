@@ -1,6 +1,5 @@
 #include "node/log_lines.h"
 
-
 namespace trainyard::node {
 
 std::optional<LogEntry> ParseLogEntry(std::string_view line) {

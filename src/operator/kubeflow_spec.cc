@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/letters.h"
 #include "base/text.h"
 #include "job/names.h"
 
@@ -19,7 +20,7 @@ constexpr std::string_view kRunPolicy = "runPolicy";
 constexpr std::array<std::string_view, 5> kPolicies = {"cleanPodPolicy", "ttlSecondsAfterFinished",
                                                        "activeDeadlineSeconds", "backoffLimit", "suspend"};
 
-bool SameWord(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, Lower, Lower); }
+bool SameWord(std::string_view a, std::string_view b) { return LowerCase(a) == LowerCase(b); }
 
 bool IsType(std::string_view key, const ReplicaType& type) {
   return SameWord(key, type.name) || (!type.alias.empty() && SameWord(key, type.alias));

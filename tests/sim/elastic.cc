@@ -370,8 +370,7 @@ void ElasticMasters::Run(Process& process, const Document* pod) {
       const auto incarnation = static_cast<std::int64_t>(std::hash<std::string>()(UidOf(other)) >> 1);
       if (runs) serving.push_back({.index = index, .incarnation = incarnation, .works = true});
     }
-    if (group == master::kWorkerGroup && runs)
-      workers[index] = KeyOf(other).name;
+    if (group == master::kWorkerGroup && runs) workers[index] = KeyOf(other).name;
   }
   process.trainer->SeePservers(std::move(serving));
   for (std::uint64_t i = 1 + random_.Below(6); i > 0; --i) (void)process.link->Step();

@@ -6,7 +6,8 @@
 
 #include "agent/config.h"
 #include "base/text.h"
-#include "launch/manifests.h"
+#include "job/names.h"
+#include "job/progress.h"
 #include "launch/task.h"
 #include "tests/sim/documents.h"
 

@@ -154,7 +154,7 @@ TEST(Pservers, FailTheJobWhenTheyAreLostTimeAndAgainBeforeAStep) {
     job.Kill();
   }
   job.Start();  // in another pod
-  EXPECT_EQ(job.master().GetProgress().restarts.count, 9);
+  EXPECT_EQ(job.master().GetProgress().master_restarts.count, 9);
   auto pserver = std::make_unique<PserverThread>(job.Pserver(0));
   while (std::ranges::none_of(job.master().GetPservers(), &PserverView::works))
     absl::SleepFor(absl::Milliseconds(1));
