@@ -132,6 +132,10 @@ void Cluster::SetNodeReady(const std::string& name, bool ready) {
                                           {"lastTransitionTime", PrintTime(clock_.Now())}}}}}}};
   (void)user_.Patch(Resource::Nodes(), {"", name}, PrintJson(patch), {.type = kube::PatchType::kMerge},
                     "status");
+  // As the node lifecycle controller does.
+  const Array lost{Object{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}};
+  const Object taints{{"spec", Object{{"taints", ready ? Array() : lost}}}};
+  (void)user_.Patch(Resource::Nodes(), {"", name}, PrintJson(taints), {.type = kube::PatchType::kMerge});
   if (ready) lost_nodes_.erase(name);
   if (!ready) lost_nodes_.insert(name);
 }

@@ -313,6 +313,7 @@ void Promises::JudgeDelete(const std::string& name, const kube::Request& request
     return;
   const job::JobStatus status = StatusOf(*job);
   const reconcile::Place place = cluster_.PlaceOf(*pod);
+  if (status.gang_retry) return;  // its gang gives its nodes back
   if (status.ending || IsLeaving(*pod) || AttemptOf(*pod) < StoredAttempt(status, place)) return;
   const job::RoleStatus* role = FindRole(status, place.role);
   if (role != nullptr && role->given_up.Contains(place.index)) return;

@@ -34,7 +34,7 @@ constexpr int kNodes = 3;
 constexpr int kSteps = 60;                                  // of what may happen
 constexpr int kQuietRounds = 200;                           // afterwards, for all to come to an end
 constexpr absl::Duration kMasterBound = absl::Seconds(30);  // beyond the grace of its node
-constexpr absl::Duration kGangBound = absl::Seconds(80);    // a minute, and what it takes to notice
+constexpr absl::Duration kGangBound = absl::Seconds(90);    // a minute, and what it takes to notice
 
 std::string NodeName(std::uint64_t number) { return StrCat("node-", number); }
 
@@ -435,6 +435,7 @@ class Schedule {
   void AskForEnd() {
     const auto job = OneJob();
     if (!job || cluster_.KindOf(*job).telling() != job::Telling::kByPhase) return;
+    if (Launcher::IsTask(*job)) return;  // its launcher asks too
     if (IsFinished(*job) || Find(*job, {"status", "ending"}) != nullptr) return;
     if (Find(*job, {"metadata", "annotations", "asked"}) != nullptr) return;  // once is enough
     static const std::vector<std::string> states = {"Preempted", "Failed", "NodeFail"};
