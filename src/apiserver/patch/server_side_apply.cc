@@ -68,12 +68,16 @@ absl::Status CheckRequest(const Document& applied, const Schema& schema, const F
   return CheckApplied(applied, schema);
 }
 
-// A status says nothing of the rest of the object.
+// A status says nothing about the rest of the object, but which one it is meant for.
 Document OnlyWhatCounts(const Document& applied, const FieldManager& manager) {
   if (manager.subresource != "status") return applied;
-  Object status;
-  if (const Document* found = Find(applied, {"status"})) status["status"] = *found;
-  return status;
+  Document counts = Object();
+  if (const Document* found = Find(applied, {"status"})) counts.get_object()["status"] = *found;
+  for (const char* const condition : {"uid", "resourceVersion"}) {
+    if (const Document* found = Find(applied, {"metadata", condition}))
+      MakeObjectAt(counts, {"metadata"})[condition] = *found;
+  }
+  return counts;
 }
 
 struct Ownership {

@@ -252,6 +252,10 @@ TEST_F(ServerSideApplyTest, KeepsThePreconditionsThatTheClientStates) {
   Update("u", R"({"metadata":{"name":"p","uid":"1","resourceVersion":"5"},"spec":{"nodeName":"n"}})");
   Apply("m1", R"({"metadata":{"name":"p","resourceVersion":"4"},"spec":{"nodeName":"n"}})");
   EXPECT_EQ(StringAt(live_, {"metadata", "resourceVersion"}), "4") << "for the server to compare";
+  const absl::Status status =
+      Try("m1", R"({"metadata":{"name":"p","uid":"2"},"status":{"phase":"Running"}})", false, "status");
+  ASSERT_TRUE(status.ok()) << Message(status);
+  EXPECT_EQ(StringAt(live_, {"metadata", "uid"}), "2") << "likewise of a status";
 }
 
 TEST_F(ServerSideApplyTest, RefusesWhatDoesNotFitTheSchema) {
