@@ -92,6 +92,8 @@ class PodFollower {
     const MutexLock lock(mu_);
     return ended_;
   }
+  // Once it has ended: whether it has read any line.
+  bool has_read() const { return !last_time_.empty(); }
 
  private:
   enum class Outcome : std::uint8_t { kWhole, kBroke, kGone };
@@ -293,6 +295,17 @@ class JobLogs final : public Command {
     return absl::OkStatus();
   }
 
+  void DropEnded(const view::JobPage& page, std::list<PodFollower>& followers) {
+    followers.remove_if([&](const PodFollower& follower) {
+      if (!follower.ended()) return false;
+      // A pod that was gone before its log could be opened: the job's history has the end of it.
+      const bool gone =
+          std::ranges::find(page.members, follower.uid(), &view::Member::uid) == page.members.end();
+      if (gone && !follower.has_read()) followed_.erase(follower.uid());
+      return true;
+    });
+  }
+
   // Until the job is over and all of its members are silent, or nobody reads any more.
   absl::Status Follow(JobsClient& client, view::JobPage page, const EndingSignals& signals) {
     const std::string name = page.job.Id();
@@ -320,8 +333,11 @@ class JobLogs final : public Command {
           follower.Finish();
         }
       }
-      std::erase_if(followers, [](const PodFollower& one) { return one.ended(); });
-      if (page.job.over && followers.empty()) break;
+      DropEnded(page, followers);
+      if (page.job.over && followers.empty()) {
+        ShowGone(page);
+        break;
+      }
       if (signals.AwaitFor(kJobLogsPollInterval)) break;
       auto job = view::FindJob(client.api(), page.job.ns, {.kind = page.job.kind, .name = page.job.name});
       if (absl::IsNotFound(job.status())) {
