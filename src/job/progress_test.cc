@@ -10,27 +10,30 @@ namespace trainyard::job {
 namespace {
 
 const absl::Time kSince = absl::FromUnixMillis(1'714'557'600'250);
+const absl::Time kWhole = absl::FromUnixSeconds(1'714'557'600);
 
 Progress Training() {
-  Progress progress{.phase = WorkPhase::kTraining,
-                    .reason = "r",
-                    .waiting = "room",
-                    .epoch = 2,
-                    .epochs = 5,
-                    .records = 30,
-                    .epoch_records = 60,
-                    .total_records = 90,
-                    .version = 7,
-                    .rate = 12.5,
-                    .loss = 0.21071,
-                    .nonfinite = 1,
-                    .last_nonfinite = "w at step 3",
-                    .metrics = {{.name = "accuracy", .value = 0.96}},
-                    .evaluated = 6,
-                    .workers = 2,
-                    .pservers = 1,
-                    .checkpoint = "version 5",
-                    .settled = {{"worker", {{0, 2}, {1, 2}}}}};
+  Progress progress{
+      .phase = WorkPhase::kTraining,
+      .reason = "r",
+      .waiting = "room",
+      .epoch = 2,
+      .epochs = 5,
+      .records = 30,
+      .epoch_records = 60,
+      .total_records = 90,
+      .version = 7,
+      .rate = 12.5,
+      .loss = 0.21071,
+      .nonfinite = 1,
+      .last_nonfinite = "w at step 3",
+      .metrics = {{.name = "accuracy", .value = 0.96}},
+      .evaluated = 6,
+      .workers = 2,
+      .pservers = 1,
+      .checkpoint = "version 5",
+      .settled = {{"worker", {{0, 2}, {1, 2}}}},
+      .master_restarts = {.count = 1, .early = 1, .last = {{.time = kWhole, .cause = "exited 75"}}}};
   progress.members[{MemberRole::kWorker, 1}] = {.records = 40, .version = 7, .rate = 3};
   return progress;
 }
@@ -62,9 +65,10 @@ TEST(Progress, HasTheFieldsThatMastersHaveWrittenSoFar) {
       PrintJson(PrintProgress(Training())),
       R"({"phase":"Training","summary":"epoch 2/5, loss 0.2107, accuracy 0.9600","reason":"r","epoch":2,)"
       R"("epochs":5,"records":30,"epochRecords":60,"totalRecords":90,"version":7,"evaluated":6,)"
-      R"("metrics":{"accuracy":9.6E-1},"members":{"worker-1":{"records":40,"version":7,"rate":3E0}},)"
-      R"("workers":2,"pservers":1,"checkpoint":"version 5","waiting":"room","rate":1.25E1,)"
-      R"("loss":2.1071E-1,"nonFinite":1,"lastNonFinite":"w at step 3","settled":{"worker":"0-1:2"}})");
+      R"("metrics":{"accuracy":0.96},"members":{"worker-1":{"records":40,"version":7,"rate":3}},)"
+      R"("workers":2,"pservers":1,"checkpoint":"version 5","waiting":"room",)"
+      R"("masterRestarts":{"count":1,"withoutStep":1,"last":[{"time":"2024-05-01T10:00:00Z","cause":"exited 75"}]},)"
+      R"("rate":12.5,"loss":0.21071,"nonFinite":1,"lastNonFinite":"w at step 3","settled":{"worker":"0-1:2"}})");
 }
 
 TEST(Progress, HasTheFieldsThatLaunchersHaveWrittenSoFar) {

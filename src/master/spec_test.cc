@@ -33,8 +33,9 @@ TEST(JobSpec, IsRefusedWithWhatIsWrong) {
   EXPECT_THAT(std::string(ParseJobSpec(R"({"workers":3000000000})").status().message()),
               HasSubstr("workers"));
   EXPECT_THAT(std::string(ParseJobSpec(R"({"wheels":4})").status().message()), HasSubstr("no field wheels"));
-  EXPECT_THAT(std::string(ParseJobSpec(R"([])").status().message()), HasSubstr("a JSON object"));
-  EXPECT_THAT(std::string(ParseJobSpec(R"({"kind":"guess"})").status().message()), HasSubstr("field kind"));
+  EXPECT_THAT(std::string(ParseJobSpec(R"([])").status().message()), HasSubstr("a job must be an object"));
+  EXPECT_THAT(std::string(ParseJobSpec(R"({"kind":"guess"})").status().message()),
+              HasSubstr("kind must be train, evaluate or predict"));
 }
 
 TEST(Validate, SaysWhatToGiveInstead) {

@@ -104,6 +104,10 @@ bool FailureCounts::IsOwnFault(const kube::CompactPod& pod) {
   return false;
 }
 
+absl::StatusOr<kube::CompactPod> ParseMemberPod(std::string json) {
+  return kube::ParsePod(std::move(json), {.annotations = {std::string(job::kAttemptAnnotation)}});
+}
+
 int FailureCounts::AttemptOf(const kube::CompactPod& pod) {
   const int attempt = ParseNumber<int>(pod.meta.annotations.Get(job::kAttemptAnnotation)).value_or(0);
   return std::clamp(attempt, 0, job::kMostAttempts);
@@ -133,7 +137,7 @@ JobLink::JobLink(kube::Api& api, Clock& clock, Master& master, Options options)
             {.resource = kube::Resource::Pods(),
              .ns = options_.ns,
              .label_selector = StrCat(job::kJobNameLabel, "=", options_.spec.name)},
-            [](std::string json) { return kube::ParsePod(std::move(json)); }),
+            ParseMemberPod),
       pace_(clock.Steady()),
       next_(clock.Steady()),
       alarm_(clock.NewAlarm()) {

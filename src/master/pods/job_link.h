@@ -56,6 +56,9 @@ void CompleteProgress(job::Progress& progress, std::string_view waiting, Rates& 
 // A merge patch that starts the workers: the group gets its size and, if that may change, its bounds.
 Object StartPatch(const JobSpec& spec);
 
+// A pod of the job, with the annotation that FailureCounts reads.
+absl::StatusOr<kube::CompactPod> ParseMemberPod(std::string json);
+
 // Finds how often the pod of a member failed in a row by its own fault. The operator counts: each pod carries
 // its attempt. What is kept here, and in the job's progress for the next master, is from where on to count.
 // Pure.

@@ -105,7 +105,7 @@ TEST(FailureCounts, DoNotStartAgainWithTheMaster) {
 TEST(FailureCounts, ReadTheAttemptThatTheOperatorWroteOnThePod) {
   const auto attempt = [](std::string_view annotation) {
     return FailureCounts::AttemptOf(
-        kube::ParsePod(R"({"metadata":{"name":"p","annotations":{"trainyard.dev/attempt":")" +
+        ParseMemberPod(R"({"metadata":{"name":"p","annotations":{"trainyard.dev/attempt":")" +
                        std::string(annotation) + R"("}}})")
             .value());
   };
