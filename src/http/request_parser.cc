@@ -138,12 +138,13 @@ class RequestParser::Beast final : public beast::basic_parser<true> {
     head_.method = Std(method);
     head_.http11 = version >= 11;
     std::string_view at = Std(target);
-    if (at.starts_with("https://") || at.starts_with("http://")) {
+    const bool absolute = at.starts_with("https://") || at.starts_with("http://");
+    if (absolute) {
       at.remove_prefix(at.find("//") + 2);
       const std::size_t path = at.find_first_of("/?");
       at = path == std::string_view::npos ? "/" : at.substr(path);
     }
-    head_.target = at.starts_with('?') ? StrCat("/", at) : std::string(at);
+    head_.target = absolute && at.starts_with('?') ? StrCat("/", at) : std::string(at);
     head_.relayed = limits_.relayed != nullptr && limits_.relayed(head_.target);
     if (head_.relayed) body_limit(boost::none);
   }

@@ -114,6 +114,7 @@ TEST(RequestParser, SaysWhatIsWrong) {
       {"no host", "GET / HTTP/1.1\r\n\r\n", 400, "Host"},
       {"two hosts", get + "Host: i\r\n\r\n", 400, "Host"},
       {"no slash", "GET a HTTP/1.1\r\nHost: h\r\n\r\n", 400, "'/'"},
+      {"a query alone", "GET ?a HTTP/1.1\r\nHost: h\r\n\r\n", 400, "'/'"},
       {"asterisk", "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", 400, "'/'"},
       {"space in name", get + "A B: c\r\n\r\n", 400, "name"},
       {"control in value", get + "A: b\x01\r\n\r\n", 400, "value"},

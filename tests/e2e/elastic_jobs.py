@@ -133,7 +133,8 @@ class ElasticCase(unittest.TestCase):
 
     def replaced(self, name):
         """{pod: cause} of those that are gone, as the job's history has them."""
-        history = self.cluster.get("configmap", name + ".aitrainingjob.history")["data"]
+        done = self.cluster.kubectl("get", "configmap", name + ".aitrainingjob.history", "-o", "json", check=False)
+        history = json.loads(done.stdout)["data"] if done.returncode == 0 else {}
         return {pod["pod"]: pod["cause"] for pod in map(json.loads, history.values())}
 
     def await_progress(self, name, condition, what):

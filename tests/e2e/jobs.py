@@ -332,10 +332,11 @@ def broken_rules(case, jobs, pod_events):
         finished = [job for job in history if (current(job) or {}).get("type") in case.finished]
         if finished:
             ends[uid] = version(finished[0])
+    known = {job["metadata"]["uid"] for job in jobs}
     seats = {}  # (job, seat): names of the pods that sit there now
     for what, pod in pod_events:
         name, uid = pod["metadata"]["name"], owner(pod)
-        if uid is None:
+        if uid not in known:  # of a job of another kind
             continue
         sitting = seats.setdefault((uid, case.seat(pod)), set())
         if what == "ADDED" and uid in ends and version(pod) > ends[uid] and not case.pods_may_come_late:
