@@ -218,7 +218,7 @@ class TFJobs(TFCase):
         slow = "[ ${HOSTNAME##*-} = 0 ] && exit 0; " + self.behind("all-workers")
         self.submit(self.of_kind("all-workers", {"Worker": self.role(slow, 2, "Never")}, successPolicy="AllWorkers"))
         eventually(lambda: self.counts("all-workers", "Worker").get("succeeded") == 1, "worker 0 to complete")
-        self.assertEqual(self.state("all-workers"), "Running")
+        self.await_state("all-workers", "Running")
         self.open_gate("all-workers")
         self.await_state("all-workers", "Succeeded")
 
