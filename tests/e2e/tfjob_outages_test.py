@@ -4,6 +4,7 @@ usage: tfjob_outages_test.py TRAINYARD [unittest arguments]
 """
 
 import os
+import re
 import socket
 
 import cases
@@ -47,17 +48,20 @@ class CutOff(OperatorCase):
         operator = self.operator()
         eventually(lambda: operator.ask("/readyz")[0] == 503, "it to be not ready")
         self.assertEqual(operator.ask("/healthz")[0], 200)
-        eventually(lambda: "trainyard: waiting: " in operator.output(), "it to say what it waits for")
-        self.assertRegex(operator.output(), "waiting: tfjobs could not be listed yet: cannot connect to .*Connection refused")
+        self.await_reason(operator, "cannot connect to .*Connection refused")
         self.cluster.start()
         operator.await_ready()
         self.submit(tfjob("waited-for", {"Worker": role("exit 0", policy="Never")}))
         self.await_state("waited-for", "Succeeded")
 
+    def await_reason(self, operator, reason):
+        said = "trainyard: waiting: tfjobs could not be listed yet: .*" + reason
+        eventually(lambda: re.search(said, operator.output()), "it to say what it waits for, and why")
+
     def test_at_an_address_that_swallows_connections_they_live_and_say_why(self):
         with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
             operator = self.operator("--master", "http://127.0.0.1:%d" % full.getsockname()[1])
-            eventually(lambda: "could not be listed yet: cannot connect to" in operator.output(), "it to say why")
+            self.await_reason(operator, "cannot connect to .*Timeout")
             self.assertIsNone(operator.process.poll())
 
     def test_by_a_cluster_that_does_not_know_the_kind_they_wait_for_it(self):
