@@ -300,7 +300,8 @@ void JobLink::ReplaceLost() {
     const FailureCounts::Member member = MemberOf(*pod);
     if (member.first.empty() || !IsLive(*pod) || pod->phase != kube::PodPhase::kRunning) continue;
     const auto stream = streams.find(member);
-    sights.push_back({.uid = pod->meta.uid,
+    sights.push_back({.name = pod->meta.name,
+                      .uid = pod->meta.uid,
                       .incarnation = stream == streams.end() ? 0 : stream->second,
                       .pserver = member.first == kPserverGroup});
     names.emplace(pod->meta.uid, pod->meta.name);

@@ -16,9 +16,10 @@ std::vector<std::string> LostStreams::Look(const std::vector<PodSight>& pods, St
   std::vector<std::string> lost;
   for (const PodSight& pod : pods) {
     const auto before = known_.find(pod.uid);
-    // Streams that are there when a master begins are of pods that are there too.
-    Known known = before != known_.end() ? before->second : Known{.before = looked_ ? pod.incarnation : 0};
+    std::int64_t& incarnation = incarnations_[pod.name];
+    Known known = before != known_.end() ? before->second : Known{.before = incarnation};
     if (pod.incarnation != 0) {
+      incarnation = pod.incarnation;
       known.had_stream |= pod.incarnation != known.before;
       known.gone = absl::ZeroDuration();
     } else if (known.had_stream || pod.pserver) {

@@ -22,6 +22,7 @@ inline constexpr absl::Duration kPserverPatience = absl::Minutes(1);
 
 // A pod that runs, as far as the cluster knows.
 struct PodSight {
+  std::string name;  // which a pod that follows it has too
   std::string uid;
   std::int64_t incarnation = 0;  // of the process that has the member's stream; 0: the member has none
   bool pserver = false;
@@ -34,11 +35,12 @@ class LostStreams {
 
  private:
   struct Known {
-    std::int64_t before = 0;  // the process that had the member's stream when this pod came: another pod's
+    std::int64_t before = 0;  // the process that had the stream of a pod of this name before: not this pod's
     bool had_stream = false;
     absl::Duration gone;  // for how long it has had none
   };
-  std::map<std::string, Known> known_;  // by uid
+  std::map<std::string, Known> known_;                // by uid
+  std::map<std::string, std::int64_t> incarnations_;  // the last ones, by name
   SteadyTime last_;
   bool looked_ = false;
 };

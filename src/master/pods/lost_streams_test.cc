@@ -41,6 +41,13 @@ TEST(LostStreams, NamesAPodOnceForEachTimeOfPatienceThatItsStreamIsGone) {
   EXPECT_THAT(looks.For(kStreamPatience, {kAway}), ElementsAre("w0"));
 }
 
+TEST(LostStreams, NamesAPodWhoseStreamWasThereWhenItWasFirstSeen) {
+  Looks looks;
+  looks.Next({});
+  looks.Next({kHere});
+  EXPECT_THAT(looks.For(kStreamPatience, {kAway}), ElementsAre("w0"));
+}
+
 TEST(LostStreams, SparesAWorkerThatComesBackInTime) {
   Looks looks;
   for (int i = 0; i < 10; ++i) {
