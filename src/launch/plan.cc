@@ -240,8 +240,9 @@ class Planner {
         known.lost = loss.pod;
         known.pod.clear();
       }
-      if (!all && known.attempt > 0) ++known.attempt;
-      if (!all) Record(loss, known.attempt, 1);
+      // Before it is decided who is in the attempt of all, no member has one of its own.
+      if (!all && known.attempt > 0 && !status().present.empty()) ++known.attempt;
+      if (!all) Record(loss, Wanted(loss.member), 1);
     }
     if (all) Record(*whole, NextAttempt(), losses.size());
     if (all) {

@@ -250,6 +250,22 @@ TEST(PlanTask, StartsAllAgainWhenAParameterServerIsLost) {
   for (const auto& [run, count] : world.runs) EXPECT_EQ(count, 1) << run;
 }
 
+TEST(PlanTask, GivesNoMemberAnAttemptOfItsOwnBeforeAllAreInTheNextOne) {
+  World world({.strategy = Strategy::kParameterServer, .workers = 1, .ps = 1});
+  world.Settle();
+  world.keeps_pods = false;
+  world.KillPod("ps-0");
+  world.Settle();
+  EXPECT_EQ(world.status().attempt, 2);
+  world.KillPod("worker-0");
+  world.Settle();
+  EXPECT_EQ(world.StatusOf("worker-0").attempt, 1);
+  world.keeps_pods = true;
+  world.Said();
+  world.Settle();
+  EXPECT_THAT(world.Said(), testing::Contains("run worker-0 (2)"));
+}
+
 TEST(PlanTask, EndsWithTheChiefWhereThereIsOne) {
   World world(
       {.strategy = Strategy::kParameterServer, .workers = 1, .ps = 1, .chief = true, .evaluator = true});
