@@ -208,7 +208,8 @@ absl::StatusOr<Trained> TrainDigits(client::Cluster& cluster, const master::JobS
   if (records != wanted) return absl::InternalError(StrCat(records, " records were counted, not ", wanted));
   TY_ASSIGN_OR_RETURN(const absl::Time complete, job->Await("the job is complete", begun));
   if (ended->metrics.size() != 1) return absl::InternalError("the job has no accuracy");
-  return Trained{.seconds = absl::ToDoubleSeconds(complete - begun), .accuracy = ended->metrics.front().value};
+  return Trained{.seconds = absl::ToDoubleSeconds(complete - begun),
+                 .accuracy = ended->metrics.front().value};
 }
 
 void AddDisturbedRows(const Settings& settings, client::Cluster& cluster, master::JobSpec spec,
