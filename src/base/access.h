@@ -25,7 +25,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path);
 absl::StatusOr<std::string> FindToken(const std::string& file, const char* variable);
 
 // Whether what a client has sent is the secret. How long it takes depends on what was sent alone, so that a
-// secret cannot be found byte by byte. An empty secret is nobody's.
+// secret cannot be found byte by byte. An empty secret matches nothing.
 bool SameSecret(std::string_view sent, std::string_view secret);
 // The token of a header "Bearer X"; empty if it is of another scheme.
 std::string_view BearerToken(std::string_view header);

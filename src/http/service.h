@@ -44,7 +44,7 @@ class ServiceExchange {
  public:
   virtual ~ServiceExchange() = default;
   virtual void Send(Response reply) = 0;
-  // The answer is 200 with this body. Whoever gets the stream may keep it after the handler has returned.
+  // The answer is 200 with this body. The handler may keep the stream after it has returned.
   virtual std::shared_ptr<ServiceStream> Begin(std::string content_type) = 0;
 };
 
